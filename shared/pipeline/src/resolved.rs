@@ -1,0 +1,283 @@
+//! A pipeline after variables are applied and defaults filled in: plain data, the same on every code path.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::Type;
+
+/// One pipeline in one environment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pipeline {
+    /// The file's stem: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// Where records come from.
+    pub source: Source,
+    /// How a record's value is read.
+    pub value: Value,
+    /// The table the rows go to.
+    pub table: Table,
+    /// When a fold starts, and what it may take.
+    pub fold: Fold,
+    /// How long settled staging objects are kept.
+    pub staging: Staging,
+}
+
+/// The `[source]` block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Topic names (globs are refused until the command line can expand them).
+    pub topics: Vec<String>,
+    /// The source's name, used where an event carries no ARN.
+    pub name: Option<String>,
+}
+
+/// The `[value]` block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Value {
+    /// The payload's format.
+    pub format: Format,
+    /// What surrounds the payload.
+    pub framing: Framing,
+    /// Where its schema comes from.
+    pub schema: Schema,
+}
+
+/// Payload formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Protocol Buffers, proto2 and proto3.
+    Protobuf,
+}
+
+/// Framings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// The value is the payload.
+    Bare,
+}
+
+/// Where a schema comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schema {
+    /// A `.proto` file (its folder is the import root) and the message's full name.
+    Proto { path: PathBuf, message: String },
+    /// A serialised `FileDescriptorSet` and the message's full name.
+    Descriptor { path: PathBuf, message: String },
+}
+
+/// How rows change the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Every row is inserted.
+    Append,
+}
+
+/// What is done about a table that is or is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exists {
+    /// Create it, or use it when frazil made it.
+    Create,
+    /// It must not be there before the first fold.
+    MustBeNew,
+}
+
+/// How column names are spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColumnCase {
+    /// Lower-cased, nested names too.
+    Lower,
+    /// `camelCase` to `snake_case`, nested names too.
+    Snake,
+    /// As the source spells them.
+    AsIs,
+}
+
+/// Which Iceberg types a source type may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Types {
+    /// What Athena reads: no uuid, time or fixed.
+    Portable,
+    /// All of Iceberg's.
+    Iceberg,
+}
+
+/// Whether the declared columns are exceptions to the source's fields, or the whole list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fields {
+    /// Every field of the source becomes a column; declared columns change some of them.
+    All,
+    /// Only the declared columns.
+    Listed,
+}
+
+/// What is done with fields the schema does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnknownFields {
+    /// Skipped.
+    Ignore,
+    /// The record goes to dead letters.
+    DeadLetter,
+}
+
+/// A table's name in its catalog: one namespace level and a name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TableName {
+    /// The namespace (a database in Glue).
+    pub namespace: String,
+    /// The table.
+    pub name: String,
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.namespace, self.name)
+    }
+}
+
+/// The `[table]` block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// `namespace.name`.
+    pub name: TableName,
+    /// What is done about a table that is or is not there.
+    pub exists: Exists,
+    /// How rows change the table.
+    pub mode: Mode,
+    /// Key columns: bloom filters are written for them.
+    pub primary_key: Vec<String>,
+    /// The partition spec, in order.
+    pub partition_by: Vec<PartitionField>,
+    /// The sort order, in order.
+    pub sort_by: Vec<SortField>,
+    /// All fields, or the listed ones.
+    pub fields: Fields,
+    /// Source fields (paths) left out.
+    pub exclude: Vec<String>,
+    /// Fields the schema does not know.
+    pub unknown_fields: UnknownFields,
+    /// How column names are spelled.
+    pub column_case: ColumnCase,
+    /// Which Iceberg types are used.
+    pub types: Types,
+    /// Whether `_kafka_topic`, `_kafka_partition`, `_kafka_offset`, `_kafka_timestamp`, `_ingested_at` are columns.
+    pub record_columns: bool,
+    /// Iceberg format version: 2.
+    pub format_version: u8,
+    /// Declared columns, in the order of the file.
+    pub columns: Vec<ColumnDeclaration>,
+    /// Table properties, Iceberg's names.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// One entry of `[table.columns]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ColumnDeclaration {
+    /// The column's name.
+    pub name: String,
+    /// Where its value comes from.
+    pub from: From,
+    /// Its type, where the default of the source is not wanted.
+    pub data_type: Option<Type>,
+    /// Whether a null is refused (dead letter) and the column is `required` in the table.
+    pub required: bool,
+    /// The column's comment.
+    pub doc: Option<String>,
+}
+
+/// Where a column's value comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum From {
+    /// A path of source field names into the value; a quoted segment keeps its dots.
+    Path(Vec<String>),
+    /// `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at`.
+    Record(RecordField),
+}
+
+/// Fields of the Kafka record itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecordField {
+    /// string
+    Topic,
+    /// int
+    Partition,
+    /// long
+    Offset,
+    /// timestamptz, null where the record has none
+    Timestamp,
+    /// timestamptz: the minute the object was staged in
+    IngestedAt,
+}
+
+/// One field of the partition spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionField {
+    /// The source column (a dotted path for a nested one).
+    pub column: String,
+    /// Its transform.
+    pub transform: Transform,
+}
+
+/// Iceberg's partition transforms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transform {
+    /// The value itself.
+    Identity,
+    /// `bucket(N, column)`
+    Bucket(u32),
+    /// `truncate(W, column)`
+    Truncate(u32),
+    /// `year(column)`
+    Year,
+    /// `month(column)`
+    Month,
+    /// `day(column)`
+    Day,
+    /// `hour(column)`
+    Hour,
+    /// Always null.
+    Void,
+}
+
+/// One field of the sort order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SortField {
+    /// The column.
+    pub column: String,
+    /// Whether larger values come first.
+    pub descending: bool,
+    /// Whether nulls come first.
+    pub nulls_first: bool,
+}
+
+/// The `[fold]` block: a fold starts when any of these is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fold {
+    /// Age of the oldest unfolded object, in seconds.
+    pub max_age_seconds: u64,
+    /// Bytes of unfolded objects.
+    pub max_bytes: u64,
+    /// Rows of unfolded objects.
+    pub max_rows: u64,
+}
+
+/// The `[staging]` block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Staging {
+    /// How long settled objects are kept, in seconds.
+    pub retention_seconds: u64,
+}
