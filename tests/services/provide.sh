@@ -1,0 +1,64 @@
+# Sourced, not run. Where downloads are kept, and one function per thing the tests need from outside the Rust workspace.
+# Each function is a no-op when the thing is there, installs it when it is not and says so, and returns non-zero when
+# it could not: the caller decides whether that fails the run or only that step.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+# $FRAZIL_CACHE, else ~/.cache/frazil, else .cache in the clone: the last also serves where there is no home.
+cache_dir() {
+  local dir
+  for dir in "${FRAZIL_CACHE:-}" "${HOME:+$HOME/.cache/frazil}" "$ROOT/.cache"; do
+    if [ -n "$dir" ] && mkdir -p "$dir" 2>/dev/null && [ -w "$dir" ]; then
+      printf '%s\n' "$dir"
+      return 0
+    fi
+  done
+  echo "no folder for downloads can be made: set FRAZIL_CACHE" >&2
+  return 1
+}
+
+FRAZIL_CACHE=$(cache_dir) || return 1
+export FRAZIL_CACHE
+VENV=$FRAZIL_CACHE/venv
+KAFKA_VERSION=$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$ROOT/tests/services/pom.xml")
+KAFKA_JARS=$FRAZIL_CACHE/kafka-$KAFKA_VERSION
+
+say() { printf '%s\n' "$*" >&2; }
+
+# apt_get PACKAGE...: only as root, and never asking.
+apt_get() {
+  if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
+    say "install by hand: $*"
+    return 1
+  fi
+  say "installing by apt-get: $*"
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" </dev/null >&2 ||
+    { apt-get update -qq </dev/null >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" </dev/null >&2; }
+}
+
+need_kcat() { command -v kcat >/dev/null || apt_get kcat; }
+
+need_java() { command -v java >/dev/null || apt_get default-jre-headless; }
+
+# The broker's jars, resolved once by Maven; nothing is fetched while the folder is whole.
+need_kafka() {
+  need_java || return 1
+  [ -e "$KAFKA_JARS/.whole" ] && return 0
+  command -v mvn >/dev/null || apt_get maven || return 1
+  say "fetching Apache Kafka $KAFKA_VERSION with Maven into $KAFKA_JARS"
+  rm -rf "$KAFKA_JARS"
+  mvn -q -B -f "$ROOT/tests/services/pom.xml" dependency:copy-dependencies \
+    -DoutputDirectory="$KAFKA_JARS" -DincludeScope=runtime </dev/null >&2 &&
+    touch "$KAFKA_JARS/.whole"
+}
+
+# The Python packages of tests/interop, in a virtual environment that is made again when the pins change.
+need_python() {
+  local pins=$ROOT/tests/interop/requirements.txt
+  cmp -s "$pins" "$VENV/.pins" && return 0
+  say "installing tests/interop/requirements.txt into $VENV"
+  # Without Debian's python3-venv package the module is there but can't make an environment that holds pip.
+  rm -rf "$VENV"
+  python3 -m venv "$VENV" >&2 || { rm -rf "$VENV" && apt_get python3-venv && python3 -m venv "$VENV" >&2; } || return 1
+  "$VENV/bin/pip" install -q --disable-pip-version-check -r "$pins" </dev/null >&2 && cp "$pins" "$VENV/.pins"
+}
