@@ -61,7 +61,7 @@ pub enum Framing {
     Bare,
 }
 
-/// Where a schema comes from.
+/// Where a schema comes from. The paths are joined to the project's folder: they can be opened as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schema {
@@ -163,7 +163,7 @@ pub struct Table {
     pub sort_by: Vec<SortField>,
     /// All fields, or the listed ones.
     pub fields: Fields,
-    /// Source fields (paths) left out.
+    /// Source fields left out, as `path::parse` reads them.
     pub exclude: Vec<String>,
     /// Fields the schema does not know.
     pub unknown_fields: UnknownFields,
@@ -186,7 +186,7 @@ pub struct Table {
 pub struct ColumnDeclaration {
     /// The column's name.
     pub name: String,
-    /// Where its value comes from.
+    /// Where its value comes from; where the file does not say, the source's field of the column's own name.
     pub from: From,
     /// Its type, where the default of the source is not wanted.
     pub data_type: Option<Type>,
@@ -225,7 +225,7 @@ pub enum RecordField {
 /// One field of the partition spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionField {
-    /// The source column (a dotted path for a nested one).
+    /// The source column; for a nested one the names joined with dots, as in Iceberg's full names.
     pub column: String,
     /// Its transform.
     pub transform: Transform,
@@ -256,7 +256,7 @@ pub enum Transform {
 /// One field of the sort order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SortField {
-    /// The column.
+    /// The column; for a nested one the names joined with dots, as in Iceberg's full names.
     pub column: String,
     /// Whether larger values come first.
     pub descending: bool,

@@ -1,0 +1,344 @@
+//! `frazil.toml`: where things run, one `[env.NAME]` block per environment.
+//!
+//! Without a file, and without a block of that name, `local` is the embedded environment in `.frazil`. Relative paths
+//! in the file are relative to its folder. Every block is held to the grammar; what is not of this version is refused
+//! only in the environment that is used, so that a laptop can work beside a block for production.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use toml::de::DeValue;
+
+use crate::document::{self, Section};
+use crate::fault::{Error, Fault, code, locate};
+use crate::file::text_of;
+use crate::grammar;
+use crate::name;
+use crate::nearest::nearest;
+use crate::reader::{Reader, Text};
+
+/// The file's name, looked for upward.
+pub const FILE: &str = "frazil.toml";
+
+/// The environment used when nothing else is chosen.
+pub const DEFAULT: &str = "local";
+
+/// Where `local` keeps everything, when nothing is said.
+const DEFAULT_FOLDER: &str = ".frazil";
+
+/// A variable's value is part of a name: long ones would only multiply.
+const VARIABLE_LENGTH_MAX: usize = 1024;
+
+/// One environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Environment {
+    /// Its name.
+    pub name: String,
+    /// The project: the folder of `frazil.toml`, where there is one.
+    pub root: Option<PathBuf>,
+    /// The embedded environment's folder, where it is one.
+    pub dir: Option<PathBuf>,
+    /// Staging, settlements, dead letters, runs.
+    pub store: Location,
+    /// Where tables are found.
+    pub catalog: Catalog,
+    /// Where tables are created.
+    pub warehouse: Location,
+    /// The only names that `${…}` may use in pipeline files.
+    pub vars: BTreeMap<String, String>,
+}
+
+/// A place for objects. Displayed as a URL, letter by letter: nothing is percent-encoded, as in Iceberg's locations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A folder.
+    File(PathBuf),
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "file://{}", path.display()),
+        }
+    }
+}
+
+/// A catalog of tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Catalog {
+    /// A database file with the standard layout of SQL catalogs.
+    Sqlite(PathBuf),
+}
+
+impl Environment {
+    /// Everything in one folder: `catalog.db` and `warehouse/` beside staging and the rest. What `--dir` means. The
+    /// folder should be absolute, for it becomes part of the locations that tables keep.
+    #[must_use]
+    pub fn embedded(dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        Self {
+            name: DEFAULT.to_owned(),
+            root: None,
+            store: Location::File(dir.clone()),
+            catalog: Catalog::Sqlite(dir.join("catalog.db")),
+            warehouse: Location::File(dir.join("warehouse")),
+            dir: Some(dir),
+            vars: BTreeMap::new(),
+        }
+    }
+
+    /// The folders in which pipelines are looked for by name, nearest first: `pipelines/` of the project (or, without
+    /// one, of the folder the search began in) and of the embedded folder.
+    #[must_use]
+    pub fn pipeline_folders(&self, from: &Path) -> Vec<PathBuf> {
+        let project = self.root.as_deref().unwrap_or(from).join("pipelines");
+        let embedded = self.dir.iter().map(|dir| dir.join("pipelines")).filter(|folder| *folder != project);
+        std::iter::once(project.clone()).chain(embedded).collect()
+    }
+}
+
+/// The file that holds for a folder: in it, or in the nearest folder above that has one.
+#[must_use]
+pub fn find(from: &Path) -> Option<PathBuf> {
+    from.ancestors().map(|folder| folder.join(FILE)).find(|file| file.is_file())
+}
+
+/// The environment of a name (`local` when none is chosen) as it holds for a folder, which should be absolute.
+///
+/// # Errors
+/// [`Error::Faults`], [`Error::Unreadable`], [`Error::UnknownEnvironment`].
+pub fn load(from: &Path, chosen: Option<&str>) -> Result<Environment, Error> {
+    match find(from) {
+        Some(file) => parse(&text_of(&file)?, &file).map_err(Error::Faults)?.get(chosen),
+        None if chosen.is_none_or(|name| name == DEFAULT) => Ok(Environment::embedded(from.join(DEFAULT_FOLDER))),
+        None => Err(Error::UnknownEnvironment {
+            name: chosen.unwrap_or(DEFAULT).to_owned(),
+            file: from.join(FILE),
+            known: vec![DEFAULT.to_owned()],
+            nearest: chosen.and_then(|name| nearest(name, [DEFAULT])).map(str::to_owned),
+        }),
+    }
+}
+
+/// The environments of one file.
+#[derive(Clone, Debug)]
+pub struct Environments {
+    file: PathBuf,
+    blocks: BTreeMap<String, Result<Environment, Vec<Fault>>>,
+}
+
+impl Environments {
+    /// Their names, sorted; `local` is always one of them.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.blocks.keys().cloned().collect()
+    }
+
+    /// The environment of a name, `local` when none is chosen.
+    ///
+    /// # Errors
+    /// [`Error::UnknownEnvironment`]; [`Error::Faults`] where it asks for what is not of this version.
+    pub fn get(&self, chosen: Option<&str>) -> Result<Environment, Error> {
+        let name = chosen.unwrap_or(DEFAULT);
+        match self.blocks.get(name) {
+            Some(Ok(environment)) => Ok(environment.clone()),
+            Some(Err(faults)) => Err(Error::Faults(faults.clone())),
+            None => Err(Error::UnknownEnvironment {
+                name: name.to_owned(),
+                file: self.file.clone(),
+                known: self.names(),
+                nearest: nearest(name, self.blocks.keys().map(String::as_str)).map(str::to_owned),
+            }),
+        }
+    }
+}
+
+/// Reads the text of `frazil.toml`. Pure.
+///
+/// # Errors
+/// Every fault of the file, sorted by position, except those of things that are only not of this version:
+/// [`Environments::get`] reports them.
+pub fn parse(text: &str, file: &Path) -> Result<Environments, Vec<Fault>> {
+    let root = file.parent().unwrap_or(Path::new("")).to_owned();
+    let none = BTreeMap::new();
+    let (table, syntax) = document::parse(text);
+    let mut reader = Reader::new(text, "", &none);
+    reader.found = syntax;
+    let mut blocks = BTreeMap::new();
+    if let Some(table) = &table {
+        let document = Section::new(table, 0);
+        // Blocks are told apart by where they begin; all keys are checked first, then each block's values.
+        grammar::check(&mut reader, document, grammar::ENVIRONMENTS);
+        if let Some(env) = reader.section(document, "env") {
+            for entry in env.entries() {
+                let name = entry.key;
+                if !name::variable(name) {
+                    reader.fault(entry.key_at, code::INVALID, format!("`{name}` cannot name an environment"));
+                }
+                let Some(section) = reader.section(env, name) else { continue };
+                let environment = environment(&mut reader, section, name, &root);
+                let inside = positions(section);
+                let (later, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut reader.found)
+                    .into_iter()
+                    .partition(|f| f.code == code::NOT_YET && inside.contains(&f.at));
+                reader.found = rest;
+                let block = match environment {
+                    Some(environment) if later.is_empty() => Ok(environment),
+                    _ => Err(locate(text, file, later)),
+                };
+                blocks.insert(name.to_owned(), block);
+            }
+        }
+    }
+    if !reader.found.is_empty() {
+        return Err(locate(text, file, reader.found));
+    }
+    blocks.entry(DEFAULT.to_owned()).or_insert_with(|| {
+        Ok(Environment { root: Some(root.clone()), ..Environment::embedded(root.join(DEFAULT_FOLDER)) })
+    });
+    Ok(Environments { file: file.to_owned(), blocks })
+}
+
+/// Without `.` and `..`: tables keep their locations, and those are compared as text. Links stay as they are written.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(plain.components().next_back(), Some(Component::Normal(_))) => {
+                plain.pop();
+            }
+            // Above the root is the root.
+            Component::ParentDir if plain.has_root() => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Every place in a block that a fault may stand at: of each key and value, however deep.
+fn positions(section: Section<'_>) -> BTreeSet<usize> {
+    let mut all = BTreeSet::new();
+    let mut open = vec![section];
+    while let Some(section) = open.pop() {
+        for entry in section.entries() {
+            all.extend([entry.key_at, entry.value_at()]);
+            open.extend(entry.section());
+        }
+    }
+    all
+}
+
+/// `None` where something is not as it must be: reported, if only as not of this version.
+fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, root: &Path) -> Option<Environment> {
+    let dir = reader.text(section, "dir");
+    if let Some(text) = &dir
+        && text.value.is_empty()
+    {
+        reader.fault(text.at, code::INVALID, "`dir` is a folder; for the one of this file, write \".\"");
+    }
+    let said: Vec<&str> =
+        ["store", "catalog", "warehouse"].into_iter().filter(|name| section.get(name).is_some()).collect();
+    if section.get("dir").is_none() && said.len() < 3 && !(name == DEFAULT && said.is_empty()) {
+        let message = format!("`[env.{name}]` needs `dir`, or all of `store`, `catalog` and `warehouse`");
+        reader.fault(section.at, code::MISSING, message);
+    }
+    let folder = plain(&root.join(dir.as_ref().map_or(DEFAULT_FOLDER, |text| &text.value)));
+    let embedded = Environment::embedded(&folder);
+    let store = location(reader, section, "store", embedded.store);
+    let warehouse = location(reader, section, "warehouse", embedded.warehouse);
+    let catalog = catalog(reader, section, embedded.catalog, root);
+    if let (Some(Location::File(store)), Some(Location::File(warehouse))) = (&store, &warehouse) {
+        apart(reader, section, store, warehouse);
+    }
+    let vars = vars(reader, section);
+    Some(Environment {
+        name: name.to_owned(),
+        root: Some(root.to_owned()),
+        dir: (dir.is_some() || said.is_empty()).then_some(folder),
+        store: store?,
+        catalog: catalog?,
+        warehouse: warehouse?,
+        vars,
+    })
+}
+
+fn location<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, default: Location) -> Option<Location> {
+    if section.get(name).is_none() {
+        return Some(default);
+    }
+    let text = reader.text(section, name)?;
+    if let Some(path) = text.value.strip_prefix("file://") {
+        if path.starts_with('/') {
+            return Some(Location::File(plain(Path::new(path))));
+        }
+        let message =
+            format!("`{name}` takes \"file:///\" and an absolute folder; for folders beside this file use `dir`");
+        reader.fault(text.at, code::INVALID, message);
+    } else if text.value.starts_with("s3://") {
+        reader.not_yet(text.at, &format!("{name} = {:?}", text.value));
+    } else {
+        let message = format!("`{name}` cannot be {:?}; it takes a URL such as \"file:///data/frazil\"", text.value);
+        reader.fault(text.at, code::INVALID, message);
+    }
+    None
+}
+
+fn catalog<'t>(reader: &mut Reader<'t>, section: Section<'t>, default: Catalog, root: &Path) -> Option<Catalog> {
+    let Some(entry) = section.get("catalog") else { return Some(default) };
+    if matches!(entry.value.get_ref(), DeValue::Table(_)) {
+        reader.not_yet(entry.value_at(), "catalog = { … }");
+        return None;
+    }
+    let text = reader.text(section, "catalog")?;
+    match text.value.split_once(':').unwrap_or((&text.value, "")) {
+        ("sqlite", "") => reader.fault(text.at, code::INVALID, "`catalog = \"sqlite:PATH\"` names a file"),
+        ("sqlite", path) => return Some(Catalog::Sqlite(plain(&root.join(path)))),
+        ("glue" | "rest" | "s3tables", _) => reader.not_yet(text.at, &format!("catalog = {:?}", text.value)),
+        (kind, _) => {
+            let nearest = nearest(kind, ["sqlite", "glue", "rest", "s3tables"]);
+            let meant = nearest.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+            let message = format!("`catalog` cannot be {:?}; it takes \"sqlite:PATH\"{meant}", text.value);
+            reader.near(text.at, code::INVALID, message, nearest);
+        }
+    }
+    None
+}
+
+/// What the store keeps under its own names never lies under a table's location, nor the reverse: maintenance removes
+/// files by their folder.
+fn apart(reader: &mut Reader<'_>, section: Section<'_>, store: &Path, warehouse: &Path) {
+    const STORED: [&str; 5] = ["staging", "settled", "dead-letters", "runs", "pipelines"];
+    let inside = STORED.iter().find(|name| warehouse.starts_with(store.join(name)));
+    if !store.starts_with(warehouse) && inside.is_none() {
+        return;
+    }
+    let at = section.get("warehouse").or(section.get("store")).map_or(section.at, |entry| entry.value_at());
+    let message = format!(
+        "the warehouse {} and what the store {} keeps must lie apart, so that no table's files are among staged ones",
+        warehouse.display(),
+        store.display()
+    );
+    reader.fault(at, code::INVALID, message);
+}
+
+fn vars<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> BTreeMap<String, String> {
+    let mut vars = BTreeMap::new();
+    let Some(section) = reader.section(section, "vars") else { return vars };
+    for entry in section.entries() {
+        if !name::variable(entry.key) {
+            let message = format!("`{}` cannot name a variable: letters, digits, `_` and `-`", entry.key);
+            reader.fault(entry.key_at, code::INVALID, message);
+        }
+        let Some(Text { value, at, .. }) = reader.string(entry.key, entry.value, "a string") else { continue };
+        if value.len() > VARIABLE_LENGTH_MAX {
+            reader.fault(at, code::INVALID, format!("a variable's value is at most {VARIABLE_LENGTH_MAX} bytes long"));
+        }
+        vars.insert(entry.key.to_owned(), value);
+    }
+    vars
+}
+
+#[cfg(test)]
+mod tests;

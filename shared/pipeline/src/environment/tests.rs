@@ -1,0 +1,170 @@
+use super::*;
+
+fn faults(text: &str) -> Vec<String> {
+    parse(text, Path::new("frazil.toml")).unwrap_err().iter().map(Fault::to_string).collect()
+}
+
+#[test]
+fn without_a_file_local_is_embedded_beside_where_one_stands() {
+    let temp = tempfile::tempdir().unwrap();
+    let local = load(temp.path(), None).unwrap();
+    let dir = temp.path().join(".frazil");
+    assert_eq!(local, Environment::embedded(&dir));
+    assert_eq!(local.store.to_string(), format!("file://{}", dir.display()));
+    assert_eq!(local.warehouse.to_string(), format!("file://{}/warehouse", dir.display()));
+    assert_eq!(local.catalog, Catalog::Sqlite(dir.join("catalog.db")));
+    assert_eq!(local.pipeline_folders(temp.path()), [temp.path().join("pipelines"), dir.join("pipelines")]);
+    assert!(matches!(load(temp.path(), Some("prod")), Err(Error::UnknownEnvironment { .. })));
+}
+
+#[test]
+fn the_file_is_found_upward_and_its_paths_are_relative_to_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let below = temp.path().join("a/b");
+    std::fs::create_dir_all(&below).unwrap();
+    let text = "[env.local]\ndir = \"data\"\nvars = { db = \"bigdata\", prefix = \"\" }\n";
+    std::fs::write(temp.path().join(FILE), text).unwrap();
+    let local = load(&below, None).unwrap();
+    assert_eq!(local.root.as_deref(), Some(temp.path()));
+    assert_eq!(local.dir, Some(temp.path().join("data")));
+    assert_eq!(local.vars["db"], "bigdata");
+    assert_eq!(local.vars["prefix"], "");
+    assert_eq!(local.pipeline_folders(&below)[0], temp.path().join("pipelines"));
+    let error = load(&below, Some("locl")).unwrap_err();
+    assert!(error.to_string().contains("did you mean `local`?"), "{error}");
+}
+
+#[test]
+fn places_are_said_one_by_one() {
+    let text = "[env.box]\nstore = \"file:///data/frazil\"\ncatalog = \"sqlite:tables.db\"\nwarehouse = \"file:///data/lake\"\n";
+    let environments = parse(text, Path::new("/project/frazil.toml")).unwrap();
+    assert_eq!(environments.names(), ["box", "local"]);
+    let found = environments.get(Some("box")).unwrap();
+    assert_eq!(found.dir, None);
+    assert_eq!(found.store, Location::File("/data/frazil".into()));
+    assert_eq!(found.catalog, Catalog::Sqlite("/project/tables.db".into()));
+    assert_eq!(found.warehouse, Location::File("/data/lake".into()));
+    assert_eq!(environments.get(None).unwrap().dir, Some("/project/.frazil".into()));
+}
+
+#[test]
+fn places_are_plain_for_locations_are_compared_as_text() {
+    let check = |written: &str, expected: &str| {
+        let text = format!("[env.local]\ndir = \"{written}\"");
+        let local = parse(&text, Path::new("/a/project/frazil.toml")).unwrap().get(None).unwrap();
+        assert_eq!(local.warehouse.to_string(), format!("file://{expected}/warehouse"), "{written}");
+    };
+    check(".", "/a/project");
+    check("./x/./y/", "/a/project/x/y");
+    check("../data", "/a/data");
+    check("../../../../data", "/data");
+    check("/b/../c", "/c");
+}
+
+#[test]
+fn what_is_not_of_this_version_is_refused_where_it_is_used() {
+    let text = r#"
+[env.local]
+dir = ".frazil"
+
+[env.prod]
+store     = "s3://acme-frazil"
+catalog   = { rest = "https://catalog", warehouse = "w", auth = "oauth2", secret = "env:TOKEN" }
+warehouse = "s3://acme-lake/warehouse"
+region    = "eu-west-1"
+kafka     = { bootstrap_servers = "b-1:9098", command_config = "client.properties" }
+pii_salt  = "secretsmanager:frazil-salt"
+mapping   = { batch = 10000, window = "5s", start = "TRIM_HORIZON", pollers = [1, 20], partial_answers = false, auth = "x", destination = "x", retries = 1, max_age = "1h", bisect = true, filter = "x", registry = "main" }
+vars      = { db = "bigdata" }
+spark     = { application = "00f", role = "arn", above = "64GiB" }
+
+[env.prod.registries.main]
+kind = "glue"
+registry_name = "employee-schema-registry"
+assume_role = "arn"
+external_id = "x"
+[env.prod.registries.old]
+kind = "confluent"
+url  = "https://registry"
+secret = "secretsmanager:sr-auth"
+
+[env.stage]
+dir = "stage"
+catalog = "glue:eu-west-1"
+"#;
+    let environments = parse(text, Path::new("frazil.toml")).unwrap();
+    environments.get(None).unwrap();
+    let refused = |name: &str| -> Vec<(usize, String)> {
+        let error = environments.get(Some(name)).unwrap_err();
+        error
+            .faults()
+            .iter()
+            .map(|f| {
+                assert_eq!(f.code, code::NOT_YET);
+                (f.line, f.message.split('`').nth(1).unwrap().to_owned())
+            })
+            .collect()
+    };
+    let expected = [
+        (6, "store = \"s3://acme-frazil\""),
+        (7, "catalog = { … }"),
+        (8, "warehouse = \"s3://acme-lake/warehouse\""),
+        (9, "region"),
+        (10, "kafka"),
+        (11, "pii_salt"),
+        (12, "mapping"),
+        (14, "spark"),
+        (16, "[env.registries.main]"),
+        (21, "[env.registries.old]"),
+    ];
+    assert_eq!(refused("prod"), expected.map(|(line, text)| (line, text.to_owned())));
+    assert_eq!(refused("stage"), [(28, "catalog = \"glue:eu-west-1\"".to_owned())]);
+}
+
+#[test]
+fn faults_say_where() {
+    let check = |text: &str, expected: &[&str]| {
+        let found = faults(text);
+        assert_eq!(found.len(), expected.len(), "{text}\n{found:#?}");
+        for (found, expected) in found.iter().zip(expected) {
+            let (place, part) = expected.split_once(' ').unwrap();
+            assert!(
+                found.starts_with(&format!("frazil.toml:{place}: ")) && found.contains(part),
+                "{found} is not {expected}"
+            );
+        }
+    };
+    check("[evn.local]\ndir = \"x\"", &["1:2 did you mean `env`"]);
+    check("dir = \"x\"", &["1:1 unknown key `dir`"]);
+    check(
+        "[env.prod]\nregoin = \"x\"\ndir = 3",
+        &["2:1 did you mean `region`", "3:7 takes a string, found a whole number"],
+    );
+    // A misspelling is one wherever it stands; the same block may hold what is not of this version.
+    check("[env.prod]\ndir = \"x\"\nkafka = { bootstrap = \"b\" }", &["3:11 unknown key `bootstrap`"]);
+    check("[env.prod.registries.main]\nknid = \"glue\"", &["1:6 needs `dir`", "2:1 did you mean `kind`"]);
+    check("[env.prod]\nstore = \"file:///x\"", &["1:6 needs `dir`, or all of"]);
+    check("[env.local]\nstore = \"file:///x\"", &["1:6 needs `dir`, or all of"]);
+    check("[env.a]\ndir = \"\"", &["2:7 write \".\""]);
+    check(
+        "[env.a]\ndir = \"x\"\nstore = \"file://x\"\nwarehouse = \"/x\"",
+        &["3:9 absolute folder", "4:13 it takes a URL"],
+    );
+    check("[env.a]\ndir = \"x\"\ncatalog = \"sqlit:x\"", &["3:11 did you mean `sqlite`"]);
+    check("[env.a]\ndir = \"x\"\ncatalog = \"sqlite:\"", &["3:11 names a file"]);
+    check(
+        "[env.a]\ndir = \"x\"\nvars = { db = 1, \"a b\" = \"x\" }",
+        &["3:15 takes a string", "3:18 cannot name a variable"],
+    );
+    check(
+        "[env.a]\ncatalog = \"sqlite:c\"\nstore = \"file:///d\"\nwarehouse = \"file:///d/staging/w\"",
+        &["4:13 must lie apart"],
+    );
+    check(
+        "[env.a]\ncatalog = \"sqlite:c\"\nstore = \"file:///d/w/s\"\nwarehouse = \"file:///d/w\"",
+        &["4:13 must lie apart"],
+    );
+    check("[env.a]\ndir = \"x\"\ndir = \"y\"\nx = 1", &["3:1 `dir` is there twice", "4:1 unknown key `x`"]);
+    check("[env.a\ndir = \"x\"", &["1:7 unclosed table"]);
+    check("env = 3", &["1:7 `env` takes a table"]);
+}

@@ -1,0 +1,142 @@
+//! `[table.columns]`: declared columns.
+
+use std::collections::BTreeMap;
+
+use toml::de::DeValue;
+
+use crate::document::{Entry, Section};
+use crate::fault::code;
+use crate::name;
+use crate::nearest::nearest;
+use crate::path::{self, Wrong};
+use crate::reader::{Reader, Text};
+use crate::resolved::{ColumnCase, ColumnDeclaration, From, RecordField, Types};
+use crate::types::Type;
+
+const RECORD_FIELDS: [(&str, RecordField); 5] = [
+    ("topic", RecordField::Topic),
+    ("partition", RecordField::Partition),
+    ("offset", RecordField::Offset),
+    ("timestamp", RecordField::Timestamp),
+    ("ingested_at", RecordField::IngestedAt),
+];
+
+/// In the order of the file. Without a `from`, a column is made from the source's field of its own name.
+pub(super) fn read<'t>(
+    reader: &mut Reader<'t>,
+    table: Section<'t>,
+    case: ColumnCase,
+    types: Types,
+) -> Vec<ColumnDeclaration> {
+    let Some(section) = reader.section(table, "columns") else { return Vec::new() };
+    let mut folded: BTreeMap<String, &str> = BTreeMap::new();
+    let mut columns = Vec::new();
+    for entry in section.entries() {
+        check_name(reader, &entry, case);
+        if let Some(other) = folded.insert(entry.key.to_lowercase(), entry.key) {
+            let message =
+                format!("the columns `{other}` and `{}` differ only in case, which Glue and Athena fold", entry.key);
+            reader.fault(entry.key_at, code::DUPLICATE, message);
+        }
+        columns.extend(column(reader, &entry, types));
+    }
+    columns
+}
+
+fn check_name(reader: &mut Reader<'_>, entry: &Entry<'_>, case: ColumnCase) {
+    let name = entry.key;
+    if let Some(why) = name::reserved_column(name) {
+        reader.fault(entry.key_at, code::RESERVED, format!("a column cannot be called `{name}`: {why}"));
+    } else if let Err(message) = name::column(name) {
+        reader.fault(entry.key_at, code::INVALID, message);
+    } else if case != ColumnCase::AsIs && name.chars().any(char::is_uppercase) {
+        let lower = name.to_lowercase();
+        let message =
+            format!("the column `{name}` has upper-case letters; write `{lower}`, or set `column_case = \"as-is\"`");
+        reader.near(entry.key_at, code::INVALID, message, Some(&lower));
+    }
+}
+
+fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Option<ColumnDeclaration> {
+    let own_name = From::Path(vec![entry.key.to_owned()]);
+    let Some(section) = entry.section() else {
+        let text = reader.string(entry.key, entry.value, "a source path, or a table such as { from = \"id\" }")?;
+        let from = from(reader, &text)?;
+        return Some(ColumnDeclaration {
+            name: entry.key.to_owned(),
+            from,
+            data_type: None,
+            required: false,
+            doc: None,
+        });
+    };
+    let from = match section.get("from") {
+        None => Some(own_name),
+        Some(_) => reader.text(section, "from").and_then(|text| from(reader, &text)),
+    };
+    let data_type = reader.text(section, "type").and_then(|text| data_type(reader, &text, types));
+    let required = reader.flag(section, "required", false);
+    let doc = reader.text(section, "doc").map(|text| text.value);
+    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc })
+}
+
+fn from(reader: &mut Reader<'_>, text: &Text) -> Option<From> {
+    let Some(field) = text.value.strip_prefix('@') else {
+        return match path::parse(&text.value) {
+            Ok(path) => Some(From::Path(path)),
+            Err(wrong) => {
+                reader.wrong(text, &wrong);
+                None
+            }
+        };
+    };
+    if let Some((_, field)) = RECORD_FIELDS.iter().find(|(name, _)| *name == field) {
+        return Some(From::Record(*field));
+    }
+    if field == "key" || field.strip_prefix("header.").is_some_and(|name| !name.is_empty()) {
+        reader.not_yet(text.at, &text.value);
+        return None;
+    }
+    let nearest = nearest(field, RECORD_FIELDS.iter().map(|(name, _)| *name).chain(["key", "header"]));
+    let nearest = nearest.map(|name| format!("@{name}"));
+    let meant = nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+    let known: Vec<String> = RECORD_FIELDS.iter().map(|(name, _)| format!("@{name}")).collect();
+    let message = format!("`{}` is nothing a record has (it has {}){meant}", text.value, known.join(", "));
+    reader.near(text.at, code::INVALID, message, nearest.as_deref());
+    None
+}
+
+fn data_type(reader: &mut Reader<'_>, text: &Text, types: Types) -> Option<Type> {
+    let data_type = match text.value.parse::<Type>() {
+        Ok(data_type) => data_type,
+        Err(error) => {
+            reader.wrong(text, &Wrong::new(error.message, error.at));
+            return None;
+        }
+    };
+    if types == Types::Portable
+        && let Some(part) = not_portable(&data_type)
+    {
+        let message =
+            format!("Athena does not read `{part}`; leave the type out, choose another, or set `types = \"iceberg\"`");
+        reader.fault(text.at, code::INVALID, message);
+        return None;
+    }
+    Some(data_type)
+}
+
+/// The first part of a type that `types = "portable"` leaves out. The parser has bounded the depth.
+fn not_portable(data_type: &Type) -> Option<&Type> {
+    match data_type {
+        Type::Uuid | Type::Time | Type::Fixed(_) => Some(data_type),
+        Type::Struct(fields) => fields.iter().find_map(|f| not_portable(&f.data_type)),
+        Type::List { element, .. } => not_portable(element),
+        Type::Map { key, value, .. } => not_portable(key).or_else(|| not_portable(value)),
+        _ => None,
+    }
+}
+
+/// Whether `primary_key` was written as one word.
+pub(super) fn is_record_key(entry: &Entry<'_>) -> bool {
+    matches!(entry.value.get_ref(), DeValue::String(text) if text == "record-key")
+}

@@ -1,0 +1,57 @@
+//! `[fold]` and `[staging]`: when a fold starts, and how long settled objects stay.
+
+use crate::document::Section;
+use crate::fault::code;
+use crate::quantity;
+use crate::reader::Reader;
+use crate::resolved::{Fold, Staging};
+
+/// Seconds, where the file says nothing.
+const MAX_AGE_SECONDS: u64 = 60;
+const MAX_BYTES: u64 = 512 << 20;
+const MAX_ROWS: u64 = 50_000_000;
+const RETENTION_SECONDS: u64 = 7 * 24 * 3600;
+
+pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Option<Fold> {
+    let (mut age, mut bytes, mut rows) = (Some(MAX_AGE_SECONDS), Some(MAX_BYTES), Some(MAX_ROWS));
+    if let Some(section) = reader.section(document, "fold") {
+        age = quantity(reader, section, "max_age", MAX_AGE_SECONDS, quantity::duration_seconds);
+        bytes = quantity(reader, section, "max_bytes", MAX_BYTES, quantity::bytes);
+        if section.get("max_rows").is_some() {
+            let number = reader.number(section, "max_rows");
+            rows = number.and_then(|(n, _)| u64::try_from(n).ok()).filter(|n| *n > 0);
+            if let (None, Some((_, at))) = (rows, number) {
+                reader.fault(at, code::INVALID, "`max_rows` is at least 1");
+            }
+        }
+    }
+    Some(Fold { max_age_seconds: age?, max_bytes: bytes?, max_rows: rows? })
+}
+
+pub(super) fn staging<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Option<Staging> {
+    let mut retention = Some(RETENTION_SECONDS);
+    if let Some(section) = reader.section(document, "staging") {
+        retention = quantity(reader, section, "retention", RETENTION_SECONDS, quantity::duration_seconds);
+    }
+    Some(Staging { retention_seconds: retention? })
+}
+
+fn quantity<'t>(
+    reader: &mut Reader<'t>,
+    section: Section<'t>,
+    name: &str,
+    default: u64,
+    read: fn(&str) -> Result<u64, String>,
+) -> Option<u64> {
+    if section.get(name).is_none() {
+        return Some(default);
+    }
+    let text = reader.text(section, name)?;
+    match read(&text.value) {
+        Ok(value) => Some(value),
+        Err(message) => {
+            reader.fault(text.at, code::INVALID, format!("`{name}`: {message}"));
+            None
+        }
+    }
+}

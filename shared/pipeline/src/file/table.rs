@@ -1,0 +1,292 @@
+//! `[table]`: the table that rows go to.
+
+use std::collections::BTreeSet;
+
+use crate::document::Section;
+use crate::fault::code;
+use crate::name::{self, Placeholder};
+use crate::nearest::nearest;
+use crate::partition;
+use crate::path;
+use crate::reader::{Reader, Text};
+use crate::resolved::{
+    ColumnCase, ColumnDeclaration, Exists, Fields, From, Mode, PartitionField, SortField, Staging, Table, TableName,
+    Transform, Types, UnknownFields,
+};
+use crate::sort;
+use crate::types::Type;
+
+use super::{columns, properties};
+
+pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: Option<&Staging>) -> Option<Table> {
+    let name = reader.required_text(section, "table", "name").and_then(|text| table_name(reader, &text));
+    let exists =
+        choice(reader, section, "exists", &[("create", Exists::Create), ("must-be-new", Exists::MustBeNew)], &["join"]);
+    let mode =
+        choice(reader, section, "mode", &[("append", Mode::Append)], &["dedup", "upsert", "changelog", "mirror"]);
+    let fields = choice(reader, section, "fields", &[("all", Fields::All), ("listed", Fields::Listed)], &[]);
+    // A file's schema names all fields there are, so "add" would have nothing to add: without a registry, fields that the
+    // schema does not know are counted and skipped.
+    let unknown_fields = choice(
+        reader,
+        section,
+        "unknown_fields",
+        &[("ignore", UnknownFields::Ignore), ("dead-letter", UnknownFields::DeadLetter)],
+        &["add", "rest"],
+    );
+    let column_case = choice(
+        reader,
+        section,
+        "column_case",
+        &[("lower", ColumnCase::Lower), ("snake", ColumnCase::Snake), ("as-is", ColumnCase::AsIs)],
+        &[],
+    );
+    let types = choice(reader, section, "types", &[("portable", Types::Portable), ("iceberg", Types::Iceberg)], &[]);
+    let record_columns = reader.flag(section, "record_columns", true);
+    let format_version = format_version(reader, section);
+    let columns = columns::read(reader, section, column_case, types);
+    let exclude = exclude(reader, section, &columns);
+    if fields == Fields::Listed && columns.is_empty() {
+        let at = section.get("fields").map_or(section.at, |entry| entry.value_at());
+        reader.fault(at, code::INVALID, "`fields = \"listed\"` needs columns in `[table.columns]`");
+    }
+
+    let known = Known { columns: &columns, fields, column_case, record_columns };
+    let primary_key = primary_key(reader, section, &known);
+    let partition_by = partition_by(reader, section, &known);
+    let sort_by = sort_by(reader, section, &known);
+    let properties = properties::read(reader, section, staging);
+    Some(Table {
+        name: name?,
+        exists,
+        mode,
+        primary_key,
+        partition_by,
+        sort_by,
+        fields,
+        exclude,
+        unknown_fields,
+        column_case,
+        types,
+        record_columns,
+        format_version: format_version?,
+        columns,
+        properties,
+    })
+}
+
+/// One of the words, the first of them where there is none or another (which is then reported).
+fn choice<'t, T: Copy, const N: usize>(
+    reader: &mut Reader<'t>,
+    section: Section<'t>,
+    name: &str,
+    here: &[(&str, T); N],
+    later: &[&str],
+) -> T {
+    const { assert!(N > 0, "there is always a default") };
+    reader.choice(section, name, here, later).unwrap_or(here[0].1)
+}
+
+fn table_name(reader: &mut Reader<'_>, text: &Text) -> Option<TableName> {
+    if let Some((placeholder, at, known)) = name::placeholder(&text.value) {
+        let at = text.position(at);
+        match known {
+            Placeholder::Known => reader.not_yet(at, placeholder),
+            Placeholder::Unknown(nearest) => {
+                let nearest = nearest.map(|n| format!("{{{n}}}"));
+                let meant = nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+                let message = format!(
+                    "`{placeholder}` is nothing that a table's name can hold; variables are written `${{name}}`{meant}"
+                );
+                reader.near(at, code::INVALID, message, nearest.as_deref());
+            }
+        }
+        return None;
+    }
+    let parts: Vec<&str> = text.value.split('.').collect();
+    let &[namespace, table] = parts.as_slice() else {
+        let message = format!("`{}` is not a table's name: exactly `namespace.table`", text.value);
+        reader.fault(text.at, code::INVALID, message);
+        return None;
+    };
+    let mut whole = true;
+    for (part, offset) in [(namespace, 0), (table, namespace.len() + 1)] {
+        if let Err(message) = name::table_part(part) {
+            let lower = part.to_lowercase();
+            let nearest = (name::table_part(&lower).is_ok()).then_some(lower);
+            reader.near(text.position(offset), code::INVALID, message, nearest.as_deref());
+            whole = false;
+        }
+    }
+    whole.then(|| TableName { namespace: namespace.to_owned(), name: table.to_owned() })
+}
+
+fn format_version<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<u8> {
+    if section.get("format_version").is_none() {
+        return Some(2);
+    }
+    let (version, at) = reader.number(section, "format_version")?;
+    match version {
+        2 => return Some(2),
+        3 => reader.not_yet(at, "format_version = 3"),
+        1 => reader.fault(at, code::INVALID, "`format_version` cannot be 1: it has no row-level deletes; it takes 2"),
+        _ => reader.fault(at, code::INVALID, format!("`format_version` cannot be {version}; it takes 2")),
+    }
+    None
+}
+
+fn exclude<'t>(reader: &mut Reader<'t>, section: Section<'t>, columns: &[ColumnDeclaration]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut exclude = Vec::new();
+    for text in reader.texts(section, "exclude") {
+        let path = match path::parse(&text.value) {
+            Ok(path) => path,
+            Err(wrong) => {
+                reader.wrong(&text, &wrong);
+                continue;
+            }
+        };
+        let written = path::text(&path);
+        if let Some(column) = columns.iter().find(|c| matches!(&c.from, From::Path(from) if *from == path)) {
+            let message = format!("`{written}` is left out here, and the column `{}` is made from it", column.name);
+            reader.fault(text.at, code::INVALID, message);
+        } else if !seen.insert(written.clone()) {
+            reader.fault(text.at, code::DUPLICATE, format!("`{written}` is there twice"));
+        } else {
+            exclude.push(written);
+        }
+    }
+    exclude
+}
+
+/// What can be said of columns without the schema.
+struct Known<'a> {
+    columns: &'a [ColumnDeclaration],
+    fields: Fields,
+    column_case: ColumnCase,
+    record_columns: bool,
+}
+
+impl Known<'_> {
+    fn declared(&self, column: &str) -> Option<&ColumnDeclaration> {
+        self.columns.iter().find(|c| c.name == column)
+    }
+
+    /// Reports a column that cannot be there, whatever the schema says.
+    fn check(&self, reader: &mut Reader<'_>, text: &Text, column: &str) {
+        let names = || self.columns.iter().map(|c| c.name.as_str());
+        let within = |name: &str| column == name || column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        if names().any(within) || self.record_columns && name::RECORD_COLUMNS.contains(&column) {
+            return;
+        }
+        if name::RECORD_COLUMNS.contains(&column) {
+            let message = format!("`{column}` is no column of the table: `record_columns` is false");
+            reader.fault(text.at, code::UNKNOWN_COLUMN, message);
+            return;
+        }
+        if let Some(renamed) = self.columns.iter().find(|c| matches!(&c.from, From::Path(p) if p.join(".") == column)) {
+            let message =
+                format!("`{column}` is the source's name; in the table that column is called `{}`", renamed.name);
+            reader.near(text.at, code::UNKNOWN_COLUMN, message, Some(&renamed.name));
+            return;
+        }
+        let offered = if self.record_columns { &name::RECORD_COLUMNS[..] } else { &[] };
+        let nearest = nearest(column, names().chain(offered.iter().copied()));
+        let meant = nearest.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+        if self.fields == Fields::Listed {
+            let message = format!("`{column}` is not one of the listed columns{meant}");
+            reader.near(text.at, code::UNKNOWN_COLUMN, message, nearest);
+        } else if self.column_case != ColumnCase::AsIs && column.chars().any(char::is_uppercase) {
+            let message = format!("no column is called `{column}`: `column_case` makes names lower case{meant}");
+            reader.near(text.at, code::UNKNOWN_COLUMN, message, nearest);
+        }
+    }
+}
+
+fn primary_key<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>) -> Vec<String> {
+    let Some(entry) = section.get("primary_key") else { return Vec::new() };
+    if columns::is_record_key(&entry) {
+        reader.not_yet(entry.value_at(), "primary_key = \"record-key\"");
+        return Vec::new();
+    }
+    let mut key: Vec<String> = Vec::new();
+    for text in reader.texts(section, "primary_key") {
+        let column = match path::parse(&text.value) {
+            Ok(path) => path.join("."),
+            Err(wrong) => {
+                reader.wrong(&text, &wrong);
+                continue;
+            }
+        };
+        known.check(reader, &text, &column);
+        if let Some(data_type) = known.declared(&column).and_then(|c| c.data_type.as_ref()) {
+            let why = match data_type {
+                Type::Float | Type::Double => Some("floating-point values are not compared for equality"),
+                Type::Struct(_) | Type::List { .. } | Type::Map { .. } => Some("nested values are not compared"),
+                _ => None,
+            };
+            if let Some(why) = why {
+                let message = format!("`{column}` has the type `{data_type}` and cannot be part of a key: {why}");
+                reader.fault(text.at, code::INVALID, message);
+            }
+        }
+        if key.contains(&column) {
+            reader.fault(text.at, code::DUPLICATE, format!("the column `{column}` is there twice"));
+        } else {
+            key.push(column);
+        }
+    }
+    key
+}
+
+fn partition_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>) -> Vec<PartitionField> {
+    let mut fields: Vec<PartitionField> = Vec::new();
+    for text in reader.texts(section, "partition_by") {
+        let field = match partition::parse(&text.value) {
+            Ok(field) => field,
+            Err(wrong) => {
+                reader.wrong(&text, &wrong);
+                continue;
+            }
+        };
+        known.check(reader, &text, &field.column);
+        let name = partition::name(&field);
+        if fields.contains(&field) {
+            reader.fault(text.at, code::DUPLICATE, format!("`{}` is there twice", text.value));
+        } else if fields.iter().any(|f| partition::name(f) == name) {
+            reader.fault(text.at, code::DUPLICATE, format!("two partition fields would be called `{name}`"));
+        } else if time(field.transform) && fields.iter().any(|f| f.column == field.column && time(f.transform)) {
+            // Iceberg's builders refuse it: the finer one implies the coarser.
+            let message = format!("`{}` is already partitioned by time; keep the finer transform only", field.column);
+            reader.fault(text.at, code::INVALID, message);
+        } else if field.transform != Transform::Identity && known.declared(&name).is_some() {
+            let message = format!("the partition field would be called `{name}`, as a column is");
+            reader.fault(text.at, code::INVALID, message);
+        } else {
+            fields.push(field);
+        }
+    }
+    fields
+}
+
+const fn time(transform: Transform) -> bool {
+    matches!(transform, Transform::Year | Transform::Month | Transform::Day | Transform::Hour)
+}
+
+fn sort_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>) -> Vec<SortField> {
+    let mut fields: Vec<SortField> = Vec::new();
+    for text in reader.texts(section, "sort_by") {
+        match sort::parse(&text.value) {
+            Err(wrong) => reader.wrong(&text, &wrong),
+            Ok(field) => {
+                known.check(reader, &text, &field.column);
+                if fields.iter().any(|f| f.column == field.column) {
+                    reader.fault(text.at, code::DUPLICATE, format!("the column `{}` is there twice", field.column));
+                } else {
+                    fields.push(field);
+                }
+            }
+        }
+    }
+    fields
+}

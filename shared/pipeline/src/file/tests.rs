@@ -1,0 +1,478 @@
+mod any_text;
+mod whole_grammar;
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::partition;
+use crate::resolved::{
+    ColumnCase, ColumnDeclaration, Exists, Fields, Fold, Format, Framing, From, Mode, RecordField, Schema, SortField,
+    Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
+};
+use crate::types::Type;
+
+const SOURCE: &str = "[source]\ntopics = [\"t\"]\n";
+const VALUE: &str =
+    "[value]\nformat = \"protobuf\"\nframing = \"bare\"\nschema = { proto = \"x.proto\", message = \"p.M\" }\n";
+const TABLE: &str = "[table]\nname = \"db.t\"\n";
+
+fn environment() -> Environment {
+    let vars = [("db", "bigdata"), ("prefix", "demo-"), ("shout", "BIG")];
+    Environment {
+        vars: vars.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        ..Environment::embedded("/project/.frazil")
+    }
+}
+
+fn parse_named(text: &str) -> Result<Pipeline, Vec<Fault>> {
+    parse(text, &environment(), Path::new("/project/pipelines/t.toml"))
+}
+
+/// Each expectation is `line:column code part-of-the-message`; the list is exact.
+fn check(text: &str, expected: &[&str]) {
+    let found = match parse_named(text) {
+        Ok(_) => Vec::new(),
+        Err(found) => found,
+    };
+    let shown: Vec<String> = found.iter().map(|f| format!("{f} [{}]", f.code)).collect();
+    assert_eq!(found.len(), expected.len(), "{text}\n{shown:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        let mut parts = expected.splitn(3, ' ');
+        let (place, code, part) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+        assert_eq!(format!("{}:{}", found.line, found.column), place, "{text}\n{shown:#?}");
+        assert_eq!(found.code.strip_prefix("config."), Some(code), "{text}\n{shown:#?}");
+        assert!(found.message.contains(part), "{part:?} is not in {shown:#?}");
+    }
+}
+
+/// A good file with more lines in `[table]`, the first of which is the third of the file.
+fn table(lines: &str, expected: &[&str]) {
+    check(&format!("{TABLE}{lines}\n{SOURCE}{VALUE}"), expected);
+}
+
+#[test]
+fn a_whole_file_is_resolved() {
+    let text = r#"
+[source]
+topics = ["${prefix}protobuf-demo-topic-pure", "other"]
+name = "orders-cluster"
+
+[value]
+format = "protobuf"
+framing = "bare"
+schema = { descriptor = "schemas/employee.desc", message = "gsr.proto.post.Employee" }
+keep_raw = false
+
+[table]
+name = "${db}.employee"
+exists = "must-be-new"
+mode = "append"
+primary_key = ["employee_id", "start_date"]
+tombstones = 'filter'
+format_version = 2
+partition_by = ["bucket(8, employee_id)", "hours(start_date)", "team"]
+sort_by = ["start_date desc nulls last", "_kafka_offset"]
+fields = "all"
+exclude = ["ssn", 'properties."utm.source"']
+unknown_fields = "dead-letter"
+column_case = "snake"
+types = "iceberg"
+record_columns = true
+
+[table.columns]
+employee_id = { from = "id", type = "long", required = true, doc = "who" }
+age = "employee_age"
+team = "team.name"
+source = 'properties."utm.medium"'
+sent = { from = "@timestamp" }
+line = { type = "struct<sku: string, qty: int>" }
+
+[table.properties]
+"write.target-file-size-bytes" = "536870912"
+"history.expire.max-snapshot-age-ms" = "864000000"
+
+[fold]
+max_age = "90s"
+max_bytes = "1GiB"
+max_rows = 1_000
+memory = "auto"
+
+[staging]
+retention = "9d"
+"#;
+    let strings = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+    let column = |name: &str, from: From| ColumnDeclaration {
+        name: name.to_owned(),
+        from,
+        data_type: None,
+        required: false,
+        doc: None,
+    };
+    let path = |list: &[&str]| From::Path(strings(list));
+    let expected = Pipeline {
+        name: "t".to_owned(),
+        source: Source {
+            topics: strings(&["demo-protobuf-demo-topic-pure", "other"]),
+            name: Some("orders-cluster".to_owned()),
+        },
+        value: Value {
+            format: Format::Protobuf,
+            framing: Framing::Bare,
+            schema: Schema::Descriptor {
+                path: "/project/schemas/employee.desc".into(),
+                message: "gsr.proto.post.Employee".to_owned(),
+            },
+        },
+        table: Table {
+            name: TableName { namespace: "bigdata".to_owned(), name: "employee".to_owned() },
+            exists: Exists::MustBeNew,
+            mode: Mode::Append,
+            primary_key: strings(&["employee_id", "start_date"]),
+            partition_by: ["bucket(8, employee_id)", "hour(start_date)", "team"]
+                .map(|text| partition::parse(text).unwrap())
+                .into(),
+            sort_by: vec![
+                SortField { column: "start_date".to_owned(), descending: true, nulls_first: false },
+                SortField { column: "_kafka_offset".to_owned(), descending: false, nulls_first: true },
+            ],
+            fields: Fields::All,
+            exclude: strings(&["ssn", "properties.\"utm.source\""]),
+            unknown_fields: UnknownFields::DeadLetter,
+            column_case: ColumnCase::Snake,
+            types: Types::Iceberg,
+            record_columns: true,
+            format_version: 2,
+            columns: vec![
+                ColumnDeclaration {
+                    data_type: Some(Type::Long),
+                    required: true,
+                    doc: Some("who".to_owned()),
+                    ..column("employee_id", path(&["id"]))
+                },
+                column("age", path(&["employee_age"])),
+                column("team", path(&["team", "name"])),
+                column("source", path(&["properties", "utm.medium"])),
+                column("sent", From::Record(RecordField::Timestamp)),
+                ColumnDeclaration {
+                    data_type: Some("struct<sku: string, qty: int>".parse().unwrap()),
+                    ..column("line", path(&["line"]))
+                },
+            ],
+            properties: BTreeMap::from([
+                ("write.target-file-size-bytes".to_owned(), "536870912".to_owned()),
+                ("history.expire.max-snapshot-age-ms".to_owned(), "864000000".to_owned()),
+            ]),
+        },
+        fold: Fold { max_age_seconds: 90, max_bytes: 1 << 30, max_rows: 1000 },
+        staging: Staging { retention_seconds: 9 * 86400 },
+    };
+    assert_eq!(parse_named(text), Ok(expected));
+}
+
+#[test]
+fn what_a_file_leaves_out_has_its_default() {
+    let pipeline = parse_named(&format!("{SOURCE}{VALUE}{TABLE}")).unwrap();
+    let Table { exists, mode, fields, unknown_fields, column_case, types, record_columns, format_version, .. } =
+        pipeline.table;
+    assert_eq!((exists, mode, fields), (Exists::Create, Mode::Append, Fields::All));
+    assert_eq!((unknown_fields, column_case, types), (UnknownFields::Ignore, ColumnCase::Lower, Types::Portable));
+    assert_eq!((record_columns, format_version), (true, 2));
+    assert_eq!(pipeline.fold, Fold { max_age_seconds: 60, max_bytes: 512 << 20, max_rows: 50_000_000 });
+    assert_eq!(pipeline.staging.retention_seconds, 7 * 86400);
+    // Engines expire after five days unless the table says otherwise: it has to, when objects are kept longer.
+    let age = |retention: &str| {
+        let text = format!("{SOURCE}{VALUE}{TABLE}[staging]\nretention = \"{retention}\"");
+        parse_named(&text).unwrap().table.properties.get("history.expire.max-snapshot-age-ms").cloned()
+    };
+    assert_eq!(age("7d").as_deref(), Some("691200000"));
+    assert_eq!(age("4d"), None);
+}
+
+#[test]
+fn the_demos_file_is_good() {
+    let text = include_str!("../../../../jobs/frazil/demo/employee.toml");
+    let pipeline = parse(text, &Environment::embedded("/demo"), Path::new("/demo/pipelines/employee.toml")).unwrap();
+    assert_eq!(pipeline.name, "employee");
+    assert_eq!(pipeline.table.name.to_string(), "bigdata.employee");
+    assert_eq!(pipeline.source.topics, ["protobuf-demo-topic-pure"]);
+    let columns: Vec<&str> = pipeline.table.columns.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(columns, ["employee_id", "age", "start_date", "team", "role", "address", "name"]);
+    let transforms: Vec<Transform> = pipeline.table.partition_by.iter().map(|f| f.transform).collect();
+    assert_eq!(transforms, [Transform::Bucket(8), Transform::Hour, Transform::Identity]);
+    let Schema::Proto { path, message } = pipeline.value.schema else { panic!("not a .proto") };
+    assert_eq!(
+        (path.as_path(), message.as_str()),
+        (Path::new("/demo/proto/employee.proto"), "gsr.proto.post.Employee")
+    );
+}
+
+#[test]
+fn unknown_keys_name_the_nearest() {
+    let nearest = |text: &str| parse_named(text).unwrap_err()[0].nearest.clone();
+    check(&format!("{SOURCE}{VALUE}{TABLE}[tabel]\nx = 1"), &["9:2 unknown_key did you mean `table`?"]);
+    check(
+        &format!("{SOURCE}topic = 1\n{VALUE}{TABLE}"),
+        &["3:1 unknown_key `topic` in `[source]`; did you mean `topics`?"],
+    );
+    assert_eq!(nearest(&format!("{SOURCE}topic = 1\n{VALUE}{TABLE}")).as_deref(), Some("topics"));
+    table("partition-by = []", &["3:1 unknown_key did you mean `partition_by`?"]);
+    table("zzz = 1", &["3:1 unknown_key unknown key `zzz` in `[table]`"]);
+    table("max_age = \"1s\"", &["3:1 unknown_key it belongs in `[fold]`"]);
+    check(
+        &format!("topics = []\n{SOURCE}{VALUE}{TABLE}"),
+        &["1:1 unknown_key `topics` is not known at the top of the file; it belongs in `[source]`"],
+    );
+    table("[table.columns]\nat = { form = \"x\" }", &["4:8 unknown_key in `[table.columns]`; did you mean `from`?"]);
+    check(
+        &format!("{SOURCE}{VALUE}{TABLE}").replace("proto =", "prot ="),
+        &["6:1 missing needs `proto` or `descriptor`", "6:12 unknown_key did you mean `proto`?"],
+    );
+    // Inside of what is not of this version, a misspelling still is one.
+    check(
+        &format!("{SOURCE}{VALUE}{TABLE}[key]\nfromat = \"json\""),
+        &["9:2 not_yet `[key]`", "10:1 unknown_key did you mean `format`?"],
+    );
+}
+
+#[test]
+fn every_fault_is_reported_at_once_in_order() {
+    let text = r#"[source]
+topics = ["a b", 3, "ok"]
+colour = "red"
+
+[value]
+format = "protobuff"
+framing = "auto"
+schema = { proto = "x.proto", message = "p.M", nmae = "x" }
+
+[table]
+name = "${dp}.employee"
+mode = "dedup"
+dedup_within = { column = "at" }
+partition_by = ["huor(at)"]
+
+[fold]
+max_age = 60
+"#;
+    check(
+        text,
+        &[
+            "2:11 invalid is not a topic name",
+            "2:18 wrong_type `topics` takes an array of strings, found a whole number",
+            "3:1 unknown_key unknown key `colour` in `[source]`",
+            "6:10 invalid did you mean \"protobuf\"?",
+            "7:11 not_yet `framing = \"auto\"`",
+            "8:48 unknown_key did you mean `name`?",
+            "11:9 unknown_variable did you mean `db`? (it has: db, prefix, shout)",
+            "12:8 not_yet `mode = \"dedup\"` is part of the grammar but not of this version",
+            "13:1 not_yet `dedup_within`",
+            "14:18 invalid did you mean `hour`?",
+            "17:11 wrong_type `max_age` takes a string, found a whole number",
+        ],
+    );
+    let shown = parse_named(text).unwrap_err()[0].to_string();
+    assert!(shown.starts_with("/project/pipelines/t.toml:2:11: `a b` is not"), "{shown}");
+}
+
+#[test]
+fn syntax_says_where() {
+    check("[source]\ntopics = [\"t\"\n[value]\n", &["3:1 syntax missing comma between array elements"]);
+    check(&format!("{SOURCE}{VALUE}{TABLE}mode = append\n"), &["9:8 syntax string"]);
+    check(&format!("{SOURCE}{VALUE}{TABLE}mode = \"append\nzzz = 1"), &["9:15 syntax invalid basic string"]);
+    // A key that is there twice leaves the rest as it is: reading goes on.
+    check(
+        &format!("{SOURCE}{VALUE}{TABLE}mode = \"append\"\nmode = \"dedup\"\nzzz = 1"),
+        &["10:1 duplicate `mode` is there twice", "11:1 unknown_key `zzz`"],
+    );
+    check(&format!("{SOURCE}{VALUE}{TABLE}[source]\nname = \"x\""), &["9:2 duplicate `source` is there twice"]);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    check("", &["1:1 missing no `[source]`", "1:1 missing no `[value]`", "1:1 missing no `[table]`"]);
+    check(
+        "[source]\n[value]\n[table]\n",
+        &[
+            "1:2 missing needs `topics`",
+            "2:2 missing needs `format`",
+            "2:2 missing needs `schema`",
+            "2:2 missing needs `framing = \"bare\"`",
+            "3:2 missing needs `name`",
+        ],
+    );
+    check(
+        "source = 1\nvalue = []\ntable = \"x\"",
+        &[
+            "1:10 wrong_type `source` takes a table, found a whole number",
+            "2:9 wrong_type `value` takes a table, found an array",
+            "3:9 wrong_type `table` takes a table, found a string",
+        ],
+    );
+    check(&format!("[source]\ntopics = []\n{VALUE}{TABLE}"), &["2:10 invalid at least one topic"]);
+    check(
+        &format!("[source]\ntopics = \"t\"\n{VALUE}{TABLE}"),
+        &["2:10 wrong_type an array of strings, found a string"],
+    );
+    check(&format!("{SOURCE}{VALUE}{TABLE}").replace(", message = \"p.M\"", ""), &["6:1 missing needs `message`"]);
+    check(
+        &format!("{SOURCE}{VALUE}{TABLE}").replace("message", "descriptor = \"x\", message"),
+        &["6:31 invalid not both"],
+    );
+    check(&format!("{SOURCE}{VALUE}{TABLE}").replace("p.M", "p..M"), &["6:41 invalid full name"]);
+    let unnamed = parse(&format!("{SOURCE}{VALUE}{TABLE}"), &environment(), Path::new("pipelines/My Pipeline.toml"));
+    assert!(unnamed.unwrap_err()[0].message.contains("`My Pipeline` is not a pipeline name"));
+}
+
+#[test]
+fn topics_and_table_names_are_held_to_their_systems() {
+    check(
+        &format!("[source]\ntopics = [\"a\", \"${{prefix}}b\", \"demo-b\", \"a/b\"]\n{VALUE}{TABLE}"),
+        &["2:30 duplicate `demo-b` is there twice", "2:40 invalid is not a topic name"],
+    );
+    let name = |name: &str, expected: &str| check(&format!("[table]\nname = {name}\n{SOURCE}{VALUE}"), &[expected]);
+    name("\"employee\"", "2:8 invalid exactly `namespace.table`");
+    name("\"a.b.c\"", "2:8 invalid exactly `namespace.table`");
+    name("\"db.Employee\"", "2:12 invalid `Employee` cannot name a namespace or table");
+    name("'db.em-ployee'", "2:12 invalid Glue and Athena fold case");
+    name("\"${shout}.employee\"", "2:8 invalid `BIG` cannot name");
+    name("\".employee\"", "2:9 invalid `` cannot name");
+    name("\"db.{topc}\"", "2:12 invalid did you mean `{topic}`?");
+    name("\"db.${db\"", "2:12 invalid not closed");
+    name("\"db.${}x\"", "2:12 unknown_variable cannot name a variable");
+    name("\"${shuot}.x\"", "2:9 unknown_variable did you mean `shout`?");
+    let nearest = parse_named(&format!("[table]\nname = \"db.Employee\"\n{SOURCE}{VALUE}")).unwrap_err();
+    assert_eq!(nearest[0].nearest.as_deref(), Some("employee"));
+}
+
+#[test]
+fn columns_are_checked() {
+    let column = |line: &str, expected: &[&str]| table(&format!("[table.columns]\n{line}"), expected);
+    column("a = 3", &["4:5 wrong_type a source path, or a table"]);
+    column("a = \"b..c\"", &["4:8 invalid expected a name"]);
+    column("a = { from = 'b.\"c' }", &["4:17 invalid not closed"]);
+    column("a = \"@timestmp\"", &["4:5 invalid did you mean `@timestamp`?"]);
+    column("a = { type = \"bigint\" }", &["4:15 invalid did you mean `long`?"]);
+    column("a = { type = \"struct<x: array>\" }", &["4:25 invalid did you mean `list`?"]);
+    column("a = { type = \"list<uuid>\" }", &["4:14 invalid Athena does not read `uuid`"]);
+    column("a = { required = \"yes\", doc = 1 }", &["4:18 wrong_type true or false", "4:31 wrong_type a string"]);
+    column("_pos = \"x\"", &["4:1 reserved the Iceberg specification keeps it"]);
+    column("_change_type = \"x\"", &["4:1 reserved the Iceberg specification keeps it"]);
+    column("_Kafka_Offset = \"x\"", &["4:1 reserved one of the record columns"]);
+    column("_table = \"x\"", &["4:1 reserved frazil stages a column of that name"]);
+    column("Name = \"name\"", &["4:1 invalid write `name`"]);
+    table(
+        "column_case = \"as-is\"\n[table.columns]\nName = \"name\"\nname = \"n\"",
+        &["6:1 duplicate differ only in case"],
+    );
+    table("types = \"iceberg\"\n[table.columns]\na = { type = \"list<uuid>\" }", &[]);
+    table("column_case = \"as-is\"\n[table.columns]\nName = \"name\"", &[]);
+    table("fields = \"listed\"", &["3:10 invalid needs columns"]);
+    table(
+        "exclude = [\"a\", \"id\", \"a\", \"b c\"]\n[table.columns]\nx = \"id\"",
+        &[
+            "3:17 invalid the column `x` is made from it",
+            "3:23 duplicate `a` is there twice",
+            "3:31 invalid unexpected text after the path",
+        ],
+    );
+}
+
+#[test]
+fn keys_partitions_and_sort_order_are_checked() {
+    let columns = "\n[table.columns]\nemployee_id = \"id\"\nat = { type = \"timestamptz\" }\nx = { type = \"double\" }\nat_day = \"d\"";
+    let all = |line: &str, expected: &[&str]| table(&format!("{line}{columns}"), expected);
+    let listed = |line: &str, expected: &[&str]| table(&format!("{line}\nfields = \"listed\"{columns}"), expected);
+    all("primary_key = [\"employee_id\", \"other\"]", &[]);
+    all("primary_key = [\"employee_id\", \"employee_id\"]", &["3:31 duplicate there twice"]);
+    all("primary_key = [\"x\"]", &["3:16 invalid floating-point"]);
+    all("primary_key = \"employee_id\"", &["3:15 wrong_type an array of strings"]);
+    all("primary_key = [\"id\"]", &["3:16 unknown_column in the table that column is called `employee_id`"]);
+    all("sort_by = [\"Employee_Id\"]", &["3:12 unknown_column did you mean `employee_id`?"]);
+    listed("sort_by = [\"_kafka_offset\", \"at desc nulls last\"]", &[]);
+    listed("sort_by = [\"emplyee_id\"]", &["3:12 unknown_column did you mean `employee_id`?"]);
+    listed("primary_key = [\"other\"]", &["3:16 unknown_column not one of the listed columns"]);
+    listed("record_columns = false\nsort_by = [\"_kafka_offset\"]", &["4:12 unknown_column `record_columns` is false"]);
+    all(
+        "sort_by = [\"at\", \"at desc\", \"x sideways\"]",
+        &["3:18 duplicate there twice", "3:32 invalid unexpected `sideways`"],
+    );
+    all("partition_by = [\"bucket(8, employee_id)\", \"hours(at)\", \"team\"]", &[]);
+    all("partition_by = [\"hour(at)\", \"hours(at)\"]", &["3:29 duplicate there twice"]);
+    all("partition_by = [\"bucket(8, a)\", \"bucket(4, a)\"]", &["3:33 duplicate would be called `a_bucket`"]);
+    all("partition_by = [\"month(at)\", \"hour(at)\"]", &["3:30 invalid keep the finer"]);
+    all("partition_by = [\"day(at)\"]", &["3:17 invalid would be called `at_day`, as a column is"]);
+    all("partition_by = [\"bucket(employee_id, 8)\"]", &["3:25 invalid the number of buckets first"]);
+    // Behind an escape a place in the value is no longer a place in the file: its start is given.
+    all("partition_by = [\"bucket(\\u0065, 8)\"]", &["3:17 invalid the number of buckets first"]);
+    all("partition_by = [\"\"\"bucket(e, 8)\"\"\"]", &["3:27 invalid the number of buckets first"]);
+}
+
+#[test]
+fn numbers_properties_and_words_are_checked() {
+    table("format_version = 1", &["3:18 invalid it takes 2"]);
+    table("format_version = 2.0", &["3:18 wrong_type a whole number, found a number with a point"]);
+    table("format_version = 99999999999999999999", &["3:18 invalid does not fit 64 bits"]);
+    table("record_columns = \"yes\"", &["3:18 wrong_type true or false, found a string"]);
+    table("fields = \"lsited\"", &["3:10 invalid did you mean \"listed\"?"]);
+    table("tombstones = \"keeps\"", &["3:14 invalid it takes \"filter\""]);
+    let fold = |line: &str, expected: &str| check(&format!("[fold]\n{line}\n{SOURCE}{VALUE}{TABLE}"), &[expected]);
+    fold("max_age = \"60\"", "2:11 invalid no unit");
+    fold("max_age = \"250ms\"", "2:11 invalid whole number of seconds");
+    fold("max_bytes = \"512mb\"", "2:13 invalid `mb` is not a unit");
+    fold("max_rows = 0", "2:12 invalid at least 1");
+    fold("max_rows = -1", "2:12 invalid at least 1");
+    fold("max_rows = \"1\"", "2:12 wrong_type a whole number, found a string");
+    let property = |line: &str, expected: &[&str]| table(&format!("[table.properties]\n{line}"), expected);
+    property("\"a.b\" = 1", &["4:9 wrong_type Iceberg's properties are text"]);
+    property("a.b = \"1\"", &["4:1 wrong_type a property's name with dots is quoted"]);
+    property("\"frazil.ledger.x\" = \"1\"", &["4:1 reserved written by frazil only"]);
+    property("\"format-version\" = \"3\"", &["4:1 reserved use `format_version`"]);
+    property("\"write.target-file-size-bytes\" = \"big\"", &["4:34 invalid a whole number of bytes"]);
+    property("\"write.format.default\" = \"orc\"", &["4:26 invalid the only format frazil writes"]);
+    property("\"history.expire.max-snapshot-age-ms\" = \"1d\"", &["4:40 invalid milliseconds as a whole number"]);
+    property("\"history.expire.max-snapshot-age-ms\" = \"691200000\"", &[]);
+    property("\"history.expire.max-snapshot-age-ms\" = \"691199999\"", &["4:40 invalid at least 691200000"]);
+    property(
+        "\"history.expire.max-snapshot-age-ms\" = \"691200000\"\n[staging]\nretention = \"8d\"",
+        &["4:40 invalid at least 777600000"],
+    );
+}
+
+#[test]
+fn columns_are_counted_in_characters() {
+    check(&format!("{SOURCE}{VALUE}{TABLE}doc = \"größe\"; \"ü\" = 1"), &["9:14 syntax expected"]);
+    table("\"ü\" = 1", &["3:1 unknown_key `ü`"]);
+    table("columns = { \"größe\" = { typ = 1 } }", &["3:25 unknown_key did you mean `type`?"]);
+}
+
+#[test]
+fn the_schema_file_is_looked_for_beside_the_rest() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("pipelines/t.toml");
+    std::fs::create_dir(temp.path().join("pipelines")).unwrap();
+    let good = format!("{SOURCE}{VALUE}{TABLE}");
+    std::fs::write(&file, &good).unwrap();
+    let error = load(&file, &environment()).unwrap_err();
+    let [fault] = error.faults() else { panic!("{error}") };
+    assert_eq!((fault.line, fault.column, fault.code), (6, 20, code::SCHEMA_MISSING));
+    assert!(fault.message.ends_with(&temp.path().join("x.proto").display().to_string()), "{fault}");
+    assert_eq!((error.kind(), error.code()), (model::failure::Kind::Misconfigured, code::SCHEMA_MISSING));
+
+    std::fs::write(&file, format!("{good}zzz = 1\n")).unwrap();
+    assert_eq!(load(&file, &environment()).unwrap_err().faults().len(), 2);
+    std::fs::write(&file, &good).unwrap();
+    std::fs::write(temp.path().join("x.proto"), "").unwrap();
+    assert_eq!(load(&file, &environment()).unwrap().name, "t");
+
+    // Where there is a project, paths are relative to it.
+    let elsewhere = Environment { root: Some(temp.path().join("elsewhere")), ..environment() };
+    assert!(load(&file, &elsewhere).unwrap_err().to_string().contains("elsewhere/x.proto"));
+    assert_eq!(project_folder(&environment(), Path::new("t.toml")), Path::new(".."));
+    assert_eq!(project_folder(&environment(), Path::new("pipelines/t.toml")), Path::new(""));
+
+    std::fs::write(&file, b"[source]\n# \xff").unwrap();
+    assert!(load(&file, &environment()).unwrap_err().to_string().ends_with("t.toml:2:3: not UTF-8 from here on"));
+    std::fs::write(&file, vec![b'\n'; BYTES_MAX as usize + 1]).unwrap();
+    assert!(matches!(load(&file, &environment()), Err(Error::Unreadable { .. })));
+    assert!(matches!(load(&temp.path().join("none.toml"), &environment()), Err(Error::Unreadable { .. })));
+}

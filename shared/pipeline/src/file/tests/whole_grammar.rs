@@ -1,0 +1,124 @@
+use super::{SOURCE, TABLE, VALUE, parse_named};
+use crate::fault::code;
+
+/// One file per line of the whole grammar, as the design has it: `Ok` or the text that is refused by name.
+#[test]
+fn the_whole_grammar_is_accepted_or_refused_by_name() {
+    let cases: &[(&str, &str, Result<(), &str>)] = &[
+        ("source", "topics = [\"${prefix}a\"]", Ok(())),
+        ("source", "topics = [\"cdc.public.*\"]", Err("topics = [\"cdc.public.*\"]")),
+        ("source", "exclude = [\"*.heartbeat\"]", Err("exclude")),
+        ("source", "name = \"orders-cluster\"", Ok(())),
+        ("value", "format = \"protobuf\"", Ok(())),
+        ("value", "format = \"avro\"", Err("format = \"avro\"")),
+        ("value", "format = \"json\"", Err("format = \"json\"")),
+        ("value", "format = \"dms\"", Err("format = \"dms\"")),
+        ("value", "format = \"debezium\"", Err("format = \"debezium\"")),
+        ("value", "framing = \"bare\"", Ok(())),
+        ("value", "framing = \"auto\"", Err("framing = \"auto\"")),
+        ("value", "framing = \"glue\"", Err("framing = \"glue\"")),
+        ("value", "framing = \"confluent\"", Err("framing = \"confluent\"")),
+        ("value", "framing = \"avro-single-object\"", Err("framing = \"avro-single-object\"")),
+        ("value", "schema = { descriptor = \"x.desc\", message = \"p.M\" }", Ok(())),
+        ("value", "schema = { avsc = \"x.avsc\" }", Err("avsc")),
+        ("value", "schema = { json_schema = \"x.json\" }", Err("json_schema")),
+        ("value", "schema = { registry = \"main\", message = \"p.M\" }", Err("registry")),
+        ("value", "schema = { registries = [\"main\", \"old\"] }", Err("registries")),
+        ("value", "schema = { proto = \"x.proto\", message = \"p.M\", name = \"Employee.proto\" }", Err("name")),
+        ("value", "keep_raw = false", Ok(())),
+        ("value", "keep_raw = true", Err("keep_raw = true")),
+        ("value", "unavailable = \"__debezium_unavailable_value\"", Err("unavailable")),
+        ("value", "confluent_indexes = \"zigzag\"", Err("confluent_indexes")),
+        ("value", "filter = { field = \"type\", in = [\"click\"] }", Err("filter")),
+        ("value", "explode = \"events\"", Err("explode")),
+        ("table", "name = \"${db}.employee\"", Ok(())),
+        ("table", "name = \"db.{topic}\"", Err("{topic}")),
+        ("table", "name = \"{schema}.x\"", Err("{schema}")),
+        ("table", "name = \"x.{table}\"", Err("{table}")),
+        ("table", "name = \"x.{field:tenant}\"", Err("{field:tenant}")),
+        ("table", "name = \"x.{header:type}\"", Err("{header:type}")),
+        ("table", "exists = \"create\"", Ok(())),
+        ("table", "exists = \"must-be-new\"", Ok(())),
+        ("table", "exists = \"join\"", Err("exists = \"join\"")),
+        ("table", "mode = \"append\"", Ok(())),
+        ("table", "mode = \"dedup\"", Err("mode = \"dedup\"")),
+        ("table", "mode = \"upsert\"", Err("mode = \"upsert\"")),
+        ("table", "mode = \"changelog\"", Err("mode = \"changelog\"")),
+        ("table", "mode = \"mirror\"", Err("mode = \"mirror\"")),
+        ("table", "primary_key = [\"a\"]", Ok(())),
+        ("table", "primary_key = \"record-key\"", Err("primary_key = \"record-key\"")),
+        ("table", "dedup_within = { column = \"at\", lookback = \"1h\", late = \"keep\" }", Err("dedup_within")),
+        ("table", "order_by = [\"updated_at\"]", Err("order_by")),
+        ("table", "write = \"auto\"", Err("write")),
+        ("table", "deletes = \"hard\"", Err("deletes")),
+        ("table", "tombstones = \"filter\"", Ok(())),
+        ("table", "tombstones = \"keep\"", Err("tombstones = \"keep\"")),
+        ("table", "null_keys = \"match\"", Err("null_keys")),
+        ("table", "on_truncate = \"stop\"", Err("on_truncate")),
+        ("table", "format_version = 2", Ok(())),
+        ("table", "format_version = 3", Err("format_version = 3")),
+        ("table", "partition_by = [\"day(at)\"]", Ok(())),
+        ("table", "sort_by = [\"at desc\"]", Ok(())),
+        ("table", "fields = \"all\"", Ok(())),
+        ("table", "exclude = [\"ssn\"]", Ok(())),
+        ("table", "unknown_fields = \"ignore\"", Ok(())),
+        ("table", "unknown_fields = \"dead-letter\"", Ok(())),
+        ("table", "unknown_fields = \"add\"", Err("unknown_fields = \"add\"")),
+        ("table", "unknown_fields = \"rest\"", Err("unknown_fields = \"rest\"")),
+        ("table", "column_case = \"snake\"", Ok(())),
+        ("table", "types = \"iceberg\"", Ok(())),
+        ("table", "record_columns = false", Ok(())),
+        ("table", "maintain = \"frazil\"", Err("maintain")),
+        ("table", "dead_letters = \"${db}_quarantine\"", Err("dead_letters")),
+        ("table", "columns.a = { from = \"id\", type = \"long\", required = true, doc = \"d\" }", Ok(())),
+        ("table", "columns.a = { from = \"@topic\" }", Ok(())),
+        ("table", "columns.a = \"@ingested_at\"", Ok(())),
+        ("table", "columns.a = \"@key\"", Err("@key")),
+        ("table", "columns.a = \"@header.NAME\"", Err("@header.NAME")),
+        ("table", "columns.a = { unit = \"ms\" }", Err("unit")),
+        ("table", "columns.a = { default = 1 }", Err("default")),
+        ("table", "columns.a = { pii = \"hash\" }", Err("pii")),
+        ("table", "columns.a = { min = 0 }", Err("min")),
+        ("table", "columns.a = { max = 1000000 }", Err("max")),
+        ("table", "columns.a = { pattern = \"x\" }", Err("pattern")),
+        ("table", "columns.a = { in = [1] }", Err("in")),
+        ("table", "properties.\"write.metadata.compression-codec\" = \"gzip\"", Ok(())),
+        ("key", "format = \"json\"", Err("[key]")),
+        ("tables.\"public.orders\"", "partition_by = [\"month(created_at)\"]", Err("[tables.\"public.orders\"]")),
+        ("tables.orders", "mode = \"upsert\"", Err("[tables.orders]")),
+        ("fold", "max_age = \"60s\"", Ok(())),
+        ("fold", "max_bytes = \"512MiB\"", Ok(())),
+        ("fold", "max_rows = 50000000", Ok(())),
+        ("fold", "memory = \"auto\"", Ok(())),
+        ("fold", "memory = \"4GiB\"", Err("memory = \"4GiB\"")),
+        ("staging", "retention = \"7d\"", Ok(())),
+    ];
+    for (block, line, expected) in cases {
+        // The line takes the place of the one that the smallest good file has under the same key.
+        let key = line.split(" =").next().unwrap();
+        let mut text = String::new();
+        for (name, body) in [("source", SOURCE), ("value", VALUE), ("table", TABLE)] {
+            for old in body.lines().filter(|old| name != *block || !old.starts_with(&format!("{key} ="))) {
+                text.push_str(old);
+                text.push('\n');
+            }
+            if name == *block {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+        if !["source", "value", "table"].contains(block) {
+            text.push_str(&format!("[{block}]\n{line}\n"));
+        }
+        match (parse_named(&text), expected) {
+            (Ok(_), Ok(())) => {}
+            (Err(found), Err(what)) => {
+                assert_eq!(found.len(), 1, "{line}: {found:#?}");
+                assert_eq!(found[0].code, code::NOT_YET, "{line}: {found:#?}");
+                let message = format!("`{what}` is part of the grammar but not of this version");
+                assert_eq!(found[0].message, message, "{line}");
+            }
+            (found, _) => panic!("{line}: {found:#?}"),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Names that other systems restrict: pipelines, topics, tables, columns.
+
+use crate::nearest::nearest;
+
+/// Part of object keys and of table property names (`frazil.ledger.<pipeline-id>`): short, and plain in both.
+const PIPELINE_LENGTH_MAX: usize = 64;
+
+/// Kafka's own limit on a topic's name.
+const TOPIC_LENGTH_MAX: usize = 249;
+
+/// Glue's limit on the names of databases, tables and columns.
+const GLUE_LENGTH_MAX: usize = 255;
+
+/// Metadata columns that the Iceberg specification keeps for itself.
+const ICEBERG_RESERVED: [&str; 7] =
+    ["_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"];
+
+/// What staged objects hold beside the table's columns.
+const STAGED: [&str; 5] = ["_table", "_ordinal", "_op", "_key", "_value"];
+
+/// The record columns, in table order.
+pub(crate) const RECORD_COLUMNS: [&str; 5] =
+    ["_kafka_topic", "_kafka_partition", "_kafka_offset", "_kafka_timestamp", "_ingested_at"];
+
+/// What `{…}` may name in a table's name, once one pipeline serves many tables.
+const PLACEHOLDERS: [&str; 5] = ["topic", "schema", "table", "field", "header"];
+
+/// A pipeline's name: lower-case letters, digits, `-` and `_`.
+pub(crate) fn pipeline(name: &str) -> Result<(), String> {
+    let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
+    let begins = name.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if plain && begins && name.len() <= PIPELINE_LENGTH_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "`{name}` is not a pipeline name: the file's stem has lower-case letters, digits, `-` and `_`, begins with a letter \
+         or digit and is at most {PIPELINE_LENGTH_MAX} long, because it becomes part of object keys and table properties"
+    ))
+}
+
+/// A variable's or an environment's name.
+pub(crate) fn variable(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+/// A topic's name, as Kafka allows it.
+pub(crate) fn topic(name: &str) -> Result<(), String> {
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    if plain && !name.is_empty() && name.len() <= TOPIC_LENGTH_MAX && name != "." && name != ".." {
+        return Ok(());
+    }
+    Err(format!(
+        "`{name}` is not a topic name: Kafka allows letters, digits, `.`, `_` and `-`, 1 to {TOPIC_LENGTH_MAX} of them"
+    ))
+}
+
+/// Whether a topic is a pattern rather than a name.
+pub(crate) fn glob(topic: &str) -> bool {
+    topic.contains(['*', '?', '[', '{'])
+}
+
+/// One part of a table's name.
+pub(crate) fn table_part(part: &str) -> Result<(), String> {
+    let plain = part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let begins = part.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if plain && begins && part.len() <= GLUE_LENGTH_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "`{part}` cannot name a namespace or table: only lower-case letters, digits and `_`, beginning with a letter or digit, at \
+         most {GLUE_LENGTH_MAX}; Glue and Athena fold case and S3 Tables refuses the rest, so another spelling would be another table there"
+    ))
+}
+
+/// The first `{…}` in a table's name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Placeholder {
+    /// `{topic}` and its like.
+    Known,
+    /// Anything else, with the nearest known one.
+    Unknown(Option<&'static str>),
+}
+
+/// What stands in the first pair of braces of a table's name: its text with braces, its place, and whether it is known.
+pub(crate) fn placeholder(name: &str) -> Option<(&str, usize, Placeholder)> {
+    let start = name.find('{')?;
+    let rest = name.get(start..)?;
+    let text = rest.find('}').and_then(|end| rest.get(..=end)).unwrap_or(rest);
+    let word = text.trim_matches(['{', '}']);
+    let head = word.split(':').next().unwrap_or(word);
+    let takes_argument = matches!(head, "field" | "header");
+    let known = PLACEHOLDERS.contains(&head) && text.ends_with('}') && takes_argument == word.contains(':');
+    Some((text, start, if known { Placeholder::Known } else { Placeholder::Unknown(nearest(head, PLACEHOLDERS)) }))
+}
+
+/// Why a column may not have this name, whatever its case: engines fold it.
+pub(crate) fn reserved_column(name: &str) -> Option<&'static str> {
+    let folded = name.to_lowercase();
+    if ICEBERG_RESERVED.contains(&folded.as_str()) || folded.starts_with("_change_") {
+        Some("the Iceberg specification keeps it for its metadata columns")
+    } else if RECORD_COLUMNS.contains(&folded.as_str()) {
+        Some("it is one of the record columns; to hold the same value under another name, use `from = \"@…\"`")
+    } else if STAGED.contains(&folded.as_str()) {
+        Some("frazil stages a column of that name beside the table's own")
+    } else {
+        None
+    }
+}
+
+/// A column's length in Glue.
+pub(crate) fn column(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("a column has a name".to_owned());
+    }
+    if name.len() > GLUE_LENGTH_MAX || name.chars().any(char::is_control) {
+        return Err(format!(
+            "a column's name is at most {GLUE_LENGTH_MAX} bytes long and has no control characters, for Glue"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_held_to_what_every_system_on_the_way_allows() {
+        for good in ["employee", "employee-v2", "0_a"] {
+            pipeline(good).unwrap();
+        }
+        for bad in ["", "Employee", "a b", "-a", "ä", "a.b", &"a".repeat(65)] {
+            assert!(pipeline(bad).is_err(), "{bad}");
+        }
+        for good in ["protobuf-demo-topic-pure", "cdc.public.orders", "__consumer_offsets", "A"] {
+            topic(good).unwrap();
+        }
+        for bad in ["", ".", "..", "a b", "a/b", "ü", &"a".repeat(250)] {
+            assert!(topic(bad).is_err(), "{bad}");
+        }
+        for bad in ["", "Employee", "em-ployee", "_employee", "a b"] {
+            assert!(table_part(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn placeholders_are_told_from_misspellings() {
+        let check = |name: &str, text: &str, expected: Placeholder| {
+            let (found, at, placeholder) = placeholder(name).unwrap();
+            assert_eq!((found, at), (text, name.find('{').unwrap()), "{name}");
+            assert_eq!(placeholder, expected, "{name}");
+        };
+        check("db.{topic}", "{topic}", Placeholder::Known);
+        check("{field:tenant}.x", "{field:tenant}", Placeholder::Known);
+        check("db.{topc}", "{topc}", Placeholder::Unknown(Some("topic")));
+        check("db.{field}", "{field}", Placeholder::Unknown(None));
+        check("db.{topic", "{topic", Placeholder::Unknown(None));
+        assert!(placeholder("db.table").is_none());
+    }
+}
