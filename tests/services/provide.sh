@@ -62,3 +62,13 @@ need_python() {
   python3 -m venv "$VENV" >&2 || { rm -rf "$VENV" && apt_get python3-venv && python3 -m venv "$VENV" >&2; } || return 1
   "$VENV/bin/pip" install -q --disable-pip-version-check -r "$pins" </dev/null >&2 && cp "$pins" "$VENV/.pins"
 }
+
+# cargo-deny, built once. Its version is fixed: a newer one may know new lints.
+need_cargo_deny() {
+  export PATH=$FRAZIL_CACHE/tools/bin:$PATH
+  cargo deny --version 2>/dev/null | grep -qx 'cargo-deny 0.20.2' && return 0
+  say "building cargo-deny 0.20.2 into $FRAZIL_CACHE/tools (some minutes, once)"
+  CARGO_TARGET_DIR=$FRAZIL_CACHE/tools/target \
+    cargo install cargo-deny --version 0.20.2 --locked --quiet --root "$FRAZIL_CACHE/tools" </dev/null >&2 || return 1
+  rm -rf "$FRAZIL_CACHE/tools/target"
+}
