@@ -112,15 +112,7 @@ impl Minute {
 impl fmt::Display for Minute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match DateTime::from_timestamp_micros(self.start().0) {
-            Some(t) => write!(
-                f,
-                "{:04}-{:02}-{:02}/{:02}/{:02}",
-                t.year(),
-                t.month(),
-                t.day(),
-                t.hour(),
-                t.minute()
-            ),
+            Some(t) => write!(f, "{:04}-{:02}-{:02}/{:02}/{:02}", t.year(), t.month(), t.day(), t.hour(), t.minute()),
             None => Err(fmt::Error),
         }
     }
@@ -132,8 +124,7 @@ impl FromStr for Minute {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let fault = || ParseError { text: text.to_owned(), expected: "a minute as yyyy-mm-dd/hh/mm" };
         let mut parts = text.split('/');
-        let (Some(day), Some(hour), Some(minute), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
+        let (Some(day), Some(hour), Some(minute), None) = (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return Err(fault());
         };

@@ -95,7 +95,8 @@ impl Coverage {
         if self.0.contains_key(&at) {
             return Err(Fault::Twice(at));
         }
-        if covered.delivered.first() != Some(covered.first.offset) || covered.delivered.last() != Some(covered.last.offset)
+        if covered.delivered.first() != Some(covered.first.offset)
+            || covered.delivered.last() != Some(covered.last.offset)
         {
             return Err(Fault::Ends(at));
         }

@@ -172,7 +172,9 @@ mod tests {
         }
         let id = PipelineId::new("orders-eu", &a);
         assert_eq!(id.as_str().parse::<PipelineId>().unwrap(), id);
-        for bad in ["orders", "orders-", "-12345678", "orders-1234567", "orders-1234567G", "Or-12345678", "a/b-12345678"] {
+        for bad in
+            ["orders", "orders-", "-12345678", "orders-1234567", "orders-1234567G", "Or-12345678", "a/b-12345678"]
+        {
             assert!(bad.parse::<PipelineId>().is_err(), "{bad}");
         }
     }

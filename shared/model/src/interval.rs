@@ -216,7 +216,11 @@ impl Intervals {
             if first <= last {
                 out.push(Interval { first, last });
             }
-            if x.last <= y.last { a.next() } else { b.next() };
+            if x.last <= y.last {
+                a.next()
+            } else {
+                b.next()
+            };
         }
         // Pieces of one interval cut by touching neighbours cannot arise: both inputs keep their members apart.
         Self(out)
@@ -247,7 +251,8 @@ impl Intervals {
                 first = cut.last + 1;
             }
             // `i64::MAX` marks "nothing left"; an interval that truly starts there is kept by its own first.
-            if first <= interval.last && (first != i64::MAX || interval.first == i64::MAX && !other.contains(i64::MAX)) {
+            if first <= interval.last && (first != i64::MAX || interval.first == i64::MAX && !other.contains(i64::MAX))
+            {
                 out.push(Interval { first, last: interval.last });
             }
         }

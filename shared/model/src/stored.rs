@@ -20,7 +20,9 @@ pub struct Tag(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Written by a newer frazil: reading it half would lose something.
-    #[error("`{found}` was written by a newer frazil; this one reads {name} up to version {newest}: upgrade this installation")]
+    #[error(
+        "`{found}` was written by a newer frazil; this one reads {name} up to version {newest}: upgrade this installation"
+    )]
     Newer { found: String, name: &'static str, newest: u32 },
     /// Some other document.
     #[error("`{found}` is not a {name} document")]
@@ -70,7 +72,14 @@ mod tests {
         assert_eq!(check("frazil.stored.thing/1"), Ok(1));
         assert_eq!(check("frazil.stored.thing/2"), Ok(2));
         assert!(matches!(check("frazil.stored.thing/3"), Err(Refused::Newer { .. })));
-        for bad in ["frazil.stored.thing", "frazil.stored.thing/", "frazil.stored.thing/x", "other/1", "frazil.stored.thing/0", "frazil.stored.thing/+1"] {
+        for bad in [
+            "frazil.stored.thing",
+            "frazil.stored.thing/",
+            "frazil.stored.thing/x",
+            "other/1",
+            "frazil.stored.thing/0",
+            "frazil.stored.thing/+1",
+        ] {
             assert!(matches!(check(bad), Err(Refused::Foreign { .. })), "{bad}");
         }
     }
