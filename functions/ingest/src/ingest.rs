@@ -1,0 +1,145 @@
+//! What is built once and serves every event.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use codec::columns::{self, Columns};
+use codec::protobuf::{Decoder, schema};
+use model::clock::Clock;
+use model::id::PipelineId;
+use pipeline::resolved::Pipeline;
+use prost_reflect::MessageDescriptor;
+use staging::footer;
+use staging::store::Store;
+
+use crate::Error;
+use crate::plan::Scratch;
+
+/// How a column names the record's timestamp as its source.
+pub(crate) const TIMESTAMP_SOURCE: &str = "@timestamp";
+
+/// What [`Ingest`] is made of.
+#[derive(Clone, Debug)]
+pub struct IngestConfig {
+    /// The pipeline.
+    pub pipeline: Pipeline,
+    /// Its id.
+    pub pipeline_id: PipelineId,
+    /// sha256, hexadecimal, of the pipeline with its schemas' digests.
+    pub pipeline_file_hash: String,
+    /// The apply sequence number of that file; 0 when embedded.
+    pub apply_sequence: u64,
+    /// The message of the values.
+    pub message: MessageDescriptor,
+    /// The columns that values are mapped to.
+    pub columns: Columns,
+    /// Where objects go.
+    pub store: Arc<dyn Store>,
+    /// Where minutes come from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl IngestConfig {
+    /// Reads the pipeline's schema, plans its columns and names its content, for an embedded pipeline.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] when the schema can't be used, [`Error::Columns`] when the `[table]` block does not fit it.
+    pub fn load(
+        pipeline: Pipeline,
+        pipeline_id: PipelineId,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let message = schema::load(&pipeline.value.schema)?;
+        let columns = columns::plan(&message, &pipeline.table).map_err(|faults| Error::Columns { faults })?;
+        let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
+        let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
+        Ok(Self { pipeline, pipeline_id, pipeline_file_hash, apply_sequence: 0, message, columns, store, clock })
+    }
+}
+
+/// Takes events to a store. One for the life of a process; several events may be handled at once.
+pub struct Ingest {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) pipeline_id: PipelineId,
+    pub(crate) pipeline_file_hash: String,
+    pub(crate) apply_sequence: u64,
+    pub(crate) footer_columns: Vec<footer::Column>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Whether a record without a timestamp lacks a required column.
+    pub(crate) timestamp_required: bool,
+    message: MessageDescriptor,
+    columns: Columns,
+    /// Buffers between invocations: as many as were ever in use at once.
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+impl fmt::Debug for Ingest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ingest")
+            .field("pipeline_id", &self.pipeline_id)
+            .field("pipeline_file_hash", &self.pipeline_file_hash)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ingest {
+    /// Compiles the decoder and makes the first buffers.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] when the columns were planned for another message.
+    pub fn new(config: IngestConfig) -> Result<Self, Error> {
+        let footer_columns = config.columns.columns.iter().map(footer_column).collect();
+        // The other fields of a record are always there.
+        let timestamp_required = config.columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
+        let IngestConfig { pipeline, pipeline_id, pipeline_file_hash, apply_sequence, message, columns, store, clock } =
+            config;
+        let ingest = Self {
+            pipeline,
+            pipeline_id,
+            pipeline_file_hash,
+            apply_sequence,
+            footer_columns,
+            store,
+            clock,
+            timestamp_required,
+            message,
+            columns,
+            scratch: Mutex::default(),
+        };
+        ingest.keep(ingest.new_scratch()?);
+        Ok(ingest)
+    }
+
+    /// The pipeline's id.
+    #[must_use]
+    pub const fn pipeline_id(&self) -> &PipelineId {
+        &self.pipeline_id
+    }
+
+    pub(crate) fn scratch(&self) -> Result<Scratch, Error> {
+        let kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        kept.map_or_else(|| self.new_scratch(), Ok)
+    }
+
+    pub(crate) fn keep(&self, scratch: Scratch) {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+    }
+
+    fn new_scratch(&self) -> Result<Scratch, Error> {
+        let decoder = Decoder::new(&self.message, &self.columns)?;
+        Ok(Scratch::new(self.pipeline.table.name.to_string(), decoder, self.timestamp_required))
+    }
+}
+
+fn footer_column(column: &columns::Column) -> footer::Column {
+    footer::Column {
+        name: column.name.clone(),
+        source: column.source.clone(),
+        source_name: column.source_name.clone(),
+        data_type: column.data_type.to_string(),
+        required: column.required,
+    }
+}

@@ -1,0 +1,347 @@
+//! From an event's bytes to the bytes of its objects, without I/O.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use bytes::Bytes;
+use codec::Rejected;
+use codec::protobuf::Decoder;
+use model::clock::Minute;
+use model::coordinate::{Sample, SourceId, TopicPartition};
+use model::coverage::{Coverage, Filtered, PartitionCoverage};
+use model::interval::Intervals;
+use model::stored::Tag;
+use model::verdict::Origin;
+use staging::dead_letter::{self, Class, DeadLetter, Part, Payload};
+use staging::footer::Footer;
+use staging::hash::{ObjectHasher, RawRecord};
+use staging::key::StagedKey;
+use staging::object::{self, TableRows};
+use staging::record_columns;
+
+use crate::event::{self, Event, Partition, Record};
+use crate::ingest::TIMESTAMP_SOURCE;
+use crate::{Error, Ingest, Outcome, Response};
+
+/// The version of the mapping from source types to column types. A table remembers the one it was made with.
+pub const MAPPING_VERSION: u32 = 1;
+
+/// One object to store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Its key.
+    pub key: String,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// What an event comes to: the objects to store, in this order, and what to answer when they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Staged {
+    /// The bad records, where there are any. Stored first.
+    pub dead_letters: Option<Planned>,
+    /// The rows and the coverage. Stored always.
+    pub object: Planned,
+    /// What came of it, once both are durable.
+    pub outcome: Outcome,
+}
+
+/// The buffers of one invocation, kept for the next.
+pub(crate) struct Scratch {
+    reader: event::Reader,
+    targets: Vec<Target>,
+}
+
+/// One table's rows in the making. There is one table for now; an object has room for several.
+struct Target {
+    table: String,
+    decoder: Decoder,
+    schema: SchemaRef,
+    timestamp_required: bool,
+}
+
+impl Scratch {
+    pub(crate) fn new(table: String, decoder: Decoder, timestamp_required: bool) -> Self {
+        let fields: Vec<FieldRef> = decoder.schema().fields().iter().cloned().chain(record_columns::fields()).collect();
+        let target = Target { table, decoder, schema: Arc::new(Schema::new(fields)), timestamp_required };
+        Self { reader: event::Reader::new(), targets: vec![target] }
+    }
+}
+
+/// What becomes of one record.
+enum Fate {
+    Row,
+    Filtered(Filtered),
+    Dead(Rejected),
+}
+
+impl Ingest {
+    /// Plans the objects of an event for a minute. The same event in the same minute gives the same objects.
+    ///
+    /// # Errors
+    /// [`Error`]; never for a bad record, which is part of the plan.
+    pub fn plan(&self, body: &[u8], minute: Minute) -> Result<Staged, Error> {
+        let mut scratch = self.scratch()?;
+        let staged = self.plan_in(&mut scratch, body, minute)?;
+        // After a failure rows of it may be left behind: those buffers are not kept.
+        self.keep(scratch);
+        Ok(staged)
+    }
+
+    fn plan_in(&self, scratch: &mut Scratch, body: &[u8], minute: Minute) -> Result<Staged, Error> {
+        let Scratch { reader, targets } = scratch;
+        let event = reader.read(body)?;
+        let source = self.source(&event)?;
+        self.only_own_topics(&event)?;
+
+        let mut rows: Vec<record_columns::Builder> =
+            targets.iter().map(|_| record_columns::Builder::new(minute, event.len())).collect();
+        let mut hasher = ObjectHasher::new(&source, &self.pipeline_file_hash);
+        let mut coverage = Coverage::default();
+        let mut letters = Vec::new();
+        for partition in event.partitions() {
+            let mut covered = Covered::default();
+            rows.iter_mut().for_each(|rows| rows.start(partition.topic(), partition.partition()));
+            for record in partition.records() {
+                hasher.record(RawRecord {
+                    topic: record.topic(),
+                    partition: record.partition(),
+                    offset: record.offset(),
+                    timestamp_ms: record.timestamp_ms(),
+                    key: record.key(),
+                    value: record.value(),
+                    headers: record.headers(),
+                });
+                // Which table a record goes to will be asked here; all go to the first one.
+                let fate = match (targets.first_mut(), rows.first_mut()) {
+                    (Some(target), Some(rows)) => target.take(&record, rows),
+                    _ => Fate::Filtered(Filtered::Filter),
+                };
+                covered.add(&record, &fate);
+                if let Fate::Dead(rejected) = fate {
+                    letters.push(self.letter(&source, minute, &record, rejected));
+                }
+            }
+            covered.finish(&source, &partition, &mut coverage)?;
+        }
+
+        let mut tables = Vec::with_capacity(targets.len());
+        for (target, rows) in targets.iter_mut().zip(rows) {
+            tables.push(TableRows { table: target.table.clone(), batch: target.batch(rows)? });
+        }
+        let outcome = outcome(&event, &coverage);
+        let key = StagedKey { pipeline: self.pipeline_id.clone(), minute, hash: hasher.finish(&coverage) };
+        let body = object::encode(&self.footer(minute, coverage), &tables)?;
+        let dead_letters = if letters.is_empty() {
+            None
+        } else {
+            Some(Planned { key: key.dead_letters().to_string(), body: dead_letter::encode(&letters)? })
+        };
+        let object = Planned { key: key.to_string(), body };
+        let outcome = Outcome {
+            staged: vec![object.key.clone()],
+            dead_letter_keys: dead_letters.iter().map(|letters| letters.key.clone()).collect(),
+            ..outcome
+        };
+        Ok(Staged { dead_letters, object, outcome })
+    }
+
+    fn source(&self, event: &Event<'_>) -> Result<SourceId, Error> {
+        let name = event.source_arn().or(self.pipeline.source.name.as_deref());
+        name.map(SourceId::of).ok_or_else(|| Error::NoSource { pipeline: self.pipeline.name.clone() })
+    }
+
+    /// A topic that is not the pipeline's means that a mapping was attached to the wrong function. Its records would be
+    /// read with a schema that is not theirs, so nothing is taken.
+    fn only_own_topics(&self, event: &Event<'_>) -> Result<(), Error> {
+        let known = &self.pipeline.source.topics;
+        let mut topics: Vec<String> = event
+            .partitions()
+            .filter(|p| !p.is_empty() && !known.iter().any(|topic| topic == p.topic()))
+            .map(|p| p.topic().to_owned())
+            .collect();
+        if topics.is_empty() {
+            return Ok(());
+        }
+        topics.sort_unstable();
+        topics.dedup();
+        Err(Error::ForeignTopics { topics, pipeline: self.pipeline.name.clone(), known: known.clone() })
+    }
+
+    fn letter(&self, source: &SourceId, minute: Minute, record: &Record<'_>, rejected: Rejected) -> DeadLetter {
+        DeadLetter {
+            schema: Tag::of::<DeadLetter>(),
+            pipeline_id: self.pipeline_id.clone(),
+            minute,
+            source: source.clone(),
+            topic: record.topic().to_owned(),
+            partition: record.partition(),
+            offset: record.offset(),
+            timestamp_ms: record.timestamp_ms(),
+            timestamp_type: record.timestamp_type().map(|t| match t {
+                event::TimestampType::CreateTime => dead_letter::TimestampType::CreateTime,
+                event::TimestampType::LogAppendTime => dead_letter::TimestampType::LogAppendTime,
+            }),
+            key: record.key().map(Payload::from),
+            value: record.value().map(Payload::from),
+            headers: record.headers().map(|(name, value)| (name.to_owned(), value.map(Payload::from))).collect(),
+            schema_id: record.value_schema().and_then(|schema| schema.schema_id.clone()),
+            class: class(rejected.class),
+            part: Part::Value,
+            path: rejected.path,
+            message: rejected.message,
+        }
+    }
+
+    fn footer(&self, minute: Minute, coverage: Coverage) -> Footer {
+        Footer {
+            schema: Tag::of::<Footer>(),
+            pipeline_id: self.pipeline_id.clone(),
+            pipeline_file_hash: self.pipeline_file_hash.clone(),
+            apply_sequence: self.apply_sequence,
+            mapping_version: MAPPING_VERSION,
+            minute,
+            origin: Origin::Stream,
+            writer: env!("CARGO_PKG_VERSION").to_owned(),
+            coverage,
+            event_time_bounds: None,
+            schemas: Vec::new(),
+            tables: Vec::new(),
+            columns: self.footer_columns.clone(),
+        }
+    }
+}
+
+impl Target {
+    fn take(&mut self, record: &Record<'_>, rows: &mut record_columns::Builder) -> Fate {
+        // In append mode a tombstone deletes nothing, and there is no row to make of it.
+        let Some(value) = record.value() else { return Fate::Filtered(Filtered::Tombstone) };
+        let timestamp_us = record.timestamp_ms().and_then(record_columns::micros);
+        if timestamp_us.is_none()
+            && let Some(rejected) = self.without_timestamp(record)
+        {
+            return Fate::Dead(rejected);
+        }
+        match self.decoder.decode(value) {
+            Ok(()) => {
+                rows.row(record.offset(), timestamp_us, 0);
+                Fate::Row
+            }
+            Err(rejected) => Fate::Dead(rejected),
+        }
+    }
+
+    /// Why a record whose timestamp can't be kept is no row; none where it simply has no timestamp.
+    #[cold]
+    fn without_timestamp(&self, record: &Record<'_>) -> Option<Rejected> {
+        let (class, message) = match record.timestamp_ms() {
+            Some(ms) => {
+                (codec::Class::OutOfRange, format!("the record's timestamp, {ms} ms, is out of range in microseconds"))
+            }
+            None if self.timestamp_required => (
+                codec::Class::MissingRequired,
+                "the record has no timestamp, and a required column is made of it".to_owned(),
+            ),
+            None => return None,
+        };
+        Some(Rejected { class, path: TIMESTAMP_SOURCE.to_owned(), message })
+    }
+
+    /// The rows taken since the last batch.
+    fn batch(&mut self, rows: record_columns::Builder) -> Result<RecordBatch, Error> {
+        let mut columns = self.decoder.finish()?.columns().to_vec();
+        columns.extend(rows.finish());
+        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+    }
+}
+
+/// What is covered of one partition, while its records come.
+#[derive(Default)]
+struct Covered {
+    delivered: Intervals,
+    filtered: BTreeMap<Filtered, Intervals>,
+    dead: Intervals,
+    first: Option<Sample>,
+    last: Option<Sample>,
+}
+
+impl Covered {
+    #[inline]
+    fn add(&mut self, record: &Record<'_>, fate: &Fate) {
+        let offset = record.offset();
+        let sample = Sample { offset, timestamp_ms: record.timestamp_ms() };
+        if self.first.is_none_or(|first| offset < first.offset) {
+            self.first = Some(sample);
+        }
+        if self.last.is_none_or(|last| offset > last.offset) {
+            self.last = Some(sample);
+        }
+        self.delivered.push(offset);
+        match fate {
+            Fate::Row => {}
+            Fate::Filtered(why) => self.filtered.entry(*why).or_default().push(offset),
+            Fate::Dead(_) => self.dead.push(offset),
+        }
+    }
+
+    fn finish(self, source: &SourceId, partition: &Partition<'_>, coverage: &mut Coverage) -> Result<(), Error> {
+        // A partition without records is not covered.
+        let (Some(first), Some(last)) = (self.first, self.last) else { return Ok(()) };
+        let at = TopicPartition {
+            source: source.clone(),
+            topic: partition.topic().to_owned(),
+            partition: partition.partition(),
+        };
+        let Self { delivered, filtered, dead, .. } = self;
+        Ok(coverage.insert(at, PartitionCoverage { delivered, filtered, dead, first, last })?)
+    }
+}
+
+/// The counts of a plan, from its coverage.
+fn outcome(event: &Event<'_>, coverage: &Coverage) -> Outcome {
+    let mut filtered: BTreeMap<Filtered, u64> = BTreeMap::new();
+    let mut dead_letters = 0;
+    for (_, covered) in coverage.iter() {
+        dead_letters += covered.dead.count();
+        for (why, offsets) in &covered.filtered {
+            *filtered.entry(*why).or_default() += offsets.count();
+        }
+    }
+    Outcome {
+        records: event.len() as u64,
+        duplicates_in_event: event.duplicates(),
+        staged: Vec::new(),
+        already_stored: false,
+        dead_letters,
+        dead_letter_keys: Vec::new(),
+        filtered,
+        response: Response::default(),
+    }
+}
+
+/// The decoder's class in the words of stored dead letters. Both lists are closed, and this match keeps them equal.
+const fn class(class: codec::Class) -> Class {
+    match class {
+        codec::Class::Truncated => Class::Truncated,
+        codec::Class::TrailingBytes => Class::TrailingBytes,
+        codec::Class::InvalidUtf8 => Class::InvalidUtf8,
+        codec::Class::TooDeep => Class::TooDeep,
+        codec::Class::TooLarge => Class::TooLarge,
+        codec::Class::BadFraming => Class::BadFraming,
+        codec::Class::BadChecksum => Class::BadChecksum,
+        codec::Class::UnknownSchema => Class::UnknownSchema,
+        codec::Class::IncompatibleSchema => Class::IncompatibleSchema,
+        codec::Class::WrongType => Class::WrongType,
+        codec::Class::OutOfRange => Class::OutOfRange,
+        codec::Class::MissingRequired => Class::MissingRequired,
+        codec::Class::Expectation => Class::Expectation,
+        codec::Class::NullKey => Class::NullKey,
+        codec::Class::AmbiguousName => Class::AmbiguousName,
+        codec::Class::EmptyValue => Class::EmptyValue,
+        codec::Class::Unroutable => Class::Unroutable,
+        codec::Class::Late => Class::Late,
+        codec::Class::Stale => Class::Stale,
+    }
+}
