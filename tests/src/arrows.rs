@@ -2,17 +2,19 @@
 //! and compared with what cargo says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::root;
 
 /// What each crate may depend on inside the workspace, lowest first. A crate is added here when it is added there.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("pipeline", &["model"]),
     ("codec", &["model", "pipeline"]),
-    ("staging", &["model", "pipeline"]),
+    ("staging", &["model"]),
     ("table", &["model", "pipeline"]),
     ("runtime", &["model"]),
     ("ingest", &["model", "pipeline", "codec", "staging", "runtime"]),
@@ -52,10 +54,6 @@ struct Edge {
 
 fn edge(from: &str, to: &str, used: Use) -> Edge {
     Edge { from: from.to_owned(), to: to.to_owned(), used }
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the workspace").to_owned()
 }
 
 /// What `cargo ARGS` prints. Nothing is fetched and the lock file stays as it is.
