@@ -57,19 +57,14 @@ impl Config {
                 settings.fault(name, message);
             }
         }
-        let store = settings.required("FRAZIL_STORE");
-        let store = if store.is_empty() { None } else { settings.checked("FRAZIL_STORE", folder) };
-        let pipeline = PathBuf::from(settings.required("FRAZIL_PIPELINE"));
-        let id = settings.required("FRAZIL_PIPELINE_ID");
-        let id = if id.is_empty() { None } else { settings.parsed("FRAZIL_PIPELINE_ID") };
+        let store = settings.required("FRAZIL_STORE", folder);
+        let pipeline = settings.required("FRAZIL_PIPELINE", |text| Ok(PathBuf::from(text)));
+        let id = |text: &str| text.parse().map_err(|e: model::id::ParseError| e.to_string());
+        let pipeline_id = settings.required("FRAZIL_PIPELINE_ID", id);
         let environment = settings.optional("FRAZIL_ENV");
         let log = log::Config::parse(&mut settings, log::Format::Json);
-        let config = settings.finish((store, id))?;
-        match config {
-            (Some(store), Some(pipeline_id)) => Ok(Self { store, pipeline, pipeline_id, environment, log }),
-            // Either of them missing was noted above, so this arm has nothing to add.
-            _ => Err(Faults(Vec::new())),
-        }
+        let config = || Some(Self { store: store?, pipeline: pipeline?, pipeline_id: pipeline_id?, environment, log });
+        settings.finish(config())
     }
 }
 

@@ -67,12 +67,12 @@ impl<'a> Settings<'a> {
         (self.get)(name)
     }
 
-    /// A setting that must be there. Its absence is noted, and an empty text stands in until [`Self::finish`].
-    pub fn required(&mut self, name: &str) -> String {
-        self.optional(name).unwrap_or_else(|| {
+    /// A setting that must be there, read by a function; its absence or a fault in it is noted.
+    pub fn required<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        if self.optional(name).is_none() {
             self.fault(name, "it is not set");
-            String::new()
-        })
+        }
+        self.checked(name, read)
     }
 
     /// A setting that may be left out, parsed; a fault in it is noted.
@@ -100,12 +100,15 @@ impl<'a> Settings<'a> {
         self.faults.push(Fault { name: name.to_owned(), message: message.into() });
     }
 
-    /// The value made of the settings, if none was at fault.
+    /// The value made of the settings; `None` where a fault that was noted kept it from being made.
     ///
     /// # Errors
     /// All faults that were noted.
-    pub fn finish<T>(self, value: T) -> Result<T, Faults> {
-        if self.faults.is_empty() { Ok(value) } else { Err(Faults(self.faults)) }
+    pub fn finish<T>(self, value: Option<T>) -> Result<T, Faults> {
+        match value {
+            Some(value) if self.faults.is_empty() => Ok(value),
+            _ => Err(Faults(self.faults)),
+        }
     }
 }
 
@@ -123,11 +126,11 @@ mod tests {
             _ => None,
         };
         let mut settings = Settings::new(&get);
-        assert_eq!(settings.required("STORE"), "");
+        assert_eq!(settings.required("STORE", |text| Ok(text.to_owned())), None);
         assert_eq!(settings.parsed::<u32>("SIZE"), None);
         assert_eq!(settings.parsed::<u32>("ABSENT"), None);
         assert_eq!(log::Config::parse(&mut settings, log::Format::Json).format, log::Format::Json);
-        let faults = settings.finish(()).unwrap_err();
+        let faults = settings.finish(Some(())).unwrap_err();
         let names: Vec<&str> = faults.0.iter().map(|f| f.name.as_str()).collect();
         assert_eq!(names, ["STORE", "SIZE", "FRAZIL_LOG", "FRAZIL_LOG_FORMAT"]);
         assert_eq!(faults.kind(), Kind::Misconfigured);
@@ -139,6 +142,6 @@ mod tests {
         let get = |name: &str| (name == "A").then(|| "1".to_owned());
         let mut settings = Settings::new(&get);
         let a = settings.parsed::<u8>("A");
-        assert_eq!(settings.finish(a), Ok(Some(1)));
+        assert_eq!(settings.finish(a), Ok(1));
     }
 }

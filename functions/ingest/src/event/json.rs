@@ -30,6 +30,11 @@ impl<'b> Scan<'b> {
         self.at += bytes;
     }
 
+    /// Goes back to a position that [`Self::at`] gave.
+    pub(super) const fn back_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
     pub(super) fn rest(&self) -> &'b [u8] {
         self.body.get(self.at..).unwrap_or_default()
     }

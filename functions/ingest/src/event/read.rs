@@ -187,7 +187,7 @@ impl Reader {
         let mut source: Option<String> = None;
         let mut first_name: Option<String> = None;
         // Another kind of event may have `records` of its own; which kind it is must be known before they are judged.
-        let mut foreign_records: Option<Error> = None;
+        let mut misshapen: Option<Error> = None;
         let mut more = !scan.eat(b'}', "a member's name")?;
         while more {
             let name = scan.name()?;
@@ -196,13 +196,17 @@ impl Reader {
                 "eventSourceArn" => self.arn = text(scan)?.filter(|arn| !arn.is_empty()),
                 "records" => {
                     self.clear_records();
-                    foreign_records = None;
+                    misshapen = None;
                     if !scan.null()? {
-                        if scan.token("the records")? == b'{' {
-                            self.records(scan)?;
-                        } else {
-                            foreign_records = Some(malformed(scan.at(), "`records` must be an object"));
-                            scan.skip()?;
+                        let start = scan.at();
+                        match self.records(scan) {
+                            Ok(()) => {}
+                            Err(fault @ Error::Malformed { .. }) => {
+                                scan.back_to(start);
+                                scan.skip()?;
+                                misshapen = Some(fault);
+                            }
+                            Err(other) => return Err(other),
                         }
                     }
                 }
@@ -224,11 +228,14 @@ impl Reader {
                 return Err(Error::NotKafka { found });
             }
         };
-        foreign_records.map_or(Ok(source), Err)
+        misshapen.map_or(Ok(source), Err)
     }
 
     /// The map from `<topic>-<partition>` to that partition's records.
     fn records(&mut self, scan: &mut Scan<'_>) -> Result<(), Error> {
+        if scan.token("the records")? != b'{' {
+            return Err(malformed(scan.at(), "`records` must be an object"));
+        }
         scan.advance(1);
         // Position of each partition's list, so that of a repeated name the last one counts.
         let mut places: HashMap<String, usize> = HashMap::new();

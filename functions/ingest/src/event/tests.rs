@@ -249,6 +249,7 @@ fn what_can_not_be_used_is_refused_with_its_place() {
         "first member is `invocationId`",
         Kind::Misconfigured,
     );
+    check(r#"{"records":{"a":1},"eventSource":"custom"}"#, "`custom`", Kind::Misconfigured);
     check(r#"{"eventSource":"aws:kafka","records":[]}"#, "at byte 37, `records` must be an object", Kind::Corrupt);
     check(r#"{"eventSource":"aws:kafka"} x"#, "at byte 28, there is something after", Kind::Corrupt);
     check(r#"{"eventSource":"aws:kafka",}"#, "at byte 27, a member's name is missing", Kind::Corrupt);
