@@ -63,7 +63,7 @@ class Frazil:
         self.binary, self.folder = binary, folder
 
     def __call__(self, *arguments) -> dict:
-        document = json.loads(run(self.binary, *arguments, "--dir", self.folder, "--json"))
+        document = json.loads(run(self.binary, *arguments, "--dir", self.folder, "--json", cwd=self.folder))
         if not document["ok"]:
             raise SystemExit(f"frazil {arguments[0]}: {document}")
         return document
@@ -135,9 +135,10 @@ def main() -> None:
     work = args.work.resolve()
     shutil.rmtree(work, ignore_errors=True)
     folder = work / "frazil"
-    (folder / "pipelines" / "schemas").mkdir(parents=True)
+    for name in ("pipelines", "schemas"):
+        (folder / name).mkdir(parents=True)
     (folder / "pipelines" / "employee.toml").write_text(PIPELINE)
-    shutil.copy(ROOT / "proto" / "employee.proto", folder / "pipelines" / "schemas")
+    shutil.copy(ROOT / "proto" / "employee.proto", folder / "schemas")
 
     kafka, node = ROOT / "tests" / "services" / "kafka", work / "kafka"
     print(run(kafka, "start", node).strip())
