@@ -18,6 +18,7 @@
 //! All of the event is read before any record is handed out: an event is used whole or not at all.
 
 mod json;
+mod members;
 mod read;
 #[cfg(test)]
 mod tests;

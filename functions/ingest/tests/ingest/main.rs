@@ -1,0 +1,8 @@
+//! One event after another through the whole of ingest, into a store that can fail.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod memory;
+mod plan;
+mod records;
+mod shop;
+mod storing;

@@ -1,0 +1,250 @@
+//! What becomes of records: rows, tombstones, dead letters.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, RecordBatch, cast::AsArray};
+use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+use base64_simd::STANDARD;
+use bytes::Bytes;
+use model::clock::Timestamp;
+use model::coordinate::SourceId;
+use model::coverage::Filtered;
+use model::failure::Kind;
+use serde_json::json;
+use staging::dead_letter::Class;
+use staging::key::StagedKey;
+use staging::object::{Object, Projection};
+
+use crate::shop::{A1, ARN, Shop, TABLE, at, event, offsets, order, orders, record, rows};
+
+#[tokio::test(start_paused = true)]
+async fn records_become_rows_with_where_they_came_from_and_a_footer_that_accounts_for_them() {
+    let shop = Shop::new();
+    let mut untimed = record(9, b"\x10\x05");
+    untimed["timestamp"] = json!(-1);
+    let event = event(json!({"orders-eu-3": [record(7, A1), untimed], "orders-0": [record(0, b"\x0a\x01b")]}));
+    let outcome = shop.handle(&event).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters, outcome.already_stored), (3, 0, false));
+    assert_eq!(outcome.dead_letter_keys, Vec::<String>::new());
+    assert_eq!(serde_json::to_string(&outcome.response).unwrap(), r#"{"batchItemFailures":[]}"#);
+
+    let object = shop.object();
+    // The order is the event's.
+    let mut found = orders(&object);
+    found.sort_unstable();
+    assert_eq!(found, [order(0, 0, "b", 0), order(3, 7, "a1", 1), order(3, 9, "", 5)]);
+    let batch = rows(&object);
+    let untimed = found_row(&batch, 9);
+    assert!(batch.column_by_name("_kafka_timestamp").unwrap().is_null(untimed));
+    let stamped = batch.column_by_name("_kafka_timestamp").unwrap();
+    let stamped = stamped.as_primitive::<TimestampMicrosecondType>().value(found_row(&batch, 7));
+    assert_eq!(stamped, 1_764_424_000_007_000);
+    let minute: Timestamp = "2026-11-29T14:05:00Z".parse().unwrap();
+    let ingested = batch.column_by_name("_ingested_at").unwrap();
+    assert_eq!(ingested.as_primitive::<TimestampMicrosecondType>().value(0), minute.micros());
+
+    let (key, object) = shop.objects().pop_first().unwrap();
+    assert_eq!(outcome.staged, [key.to_string()]);
+    assert_eq!(key.minute, minute.minute());
+    let footer = object.footer();
+    assert_eq!((footer.minute, footer.apply_sequence), (minute.minute(), 0));
+    assert_eq!(footer.pipeline_file_hash.len(), 64);
+    let covered = footer.coverage.get(&at("orders-eu", 3)).unwrap();
+    assert_eq!(covered.delivered, offsets(&[(7, 7), (9, 9)]));
+    assert_eq!((covered.first.timestamp_ms, covered.last.timestamp_ms), (Some(1_764_424_000_007), None));
+    assert!(covered.dead.is_empty() && covered.filtered.is_empty());
+    assert_eq!(footer.coverage.delivered_count(), 3);
+    let columns: Vec<(&str, &str)> = footer.columns.iter().map(|c| (c.name.as_str(), c.data_type.as_str())).collect();
+    assert_eq!(columns.get(..2), Some(&[("id", "string"), ("qty", "long")][..]));
+}
+
+fn found_row(batch: &RecordBatch, offset: i64) -> usize {
+    let offsets = batch.column_by_name("_kafka_offset").unwrap();
+    offsets.as_primitive::<Int64Type>().values().iter().position(|o| *o == offset).unwrap()
+}
+
+/// O-38, in a record that goes to dead letters, where headers are kept.
+#[tokio::test(start_paused = true)]
+async fn headers_of_a_bad_record_are_kept_byte_by_byte() {
+    let shop = Shop::new();
+    let headers = json!([{"city": [122, 111, -61, -85, -30, -126, -84]}, {"trace": [-128, 0, 127, -1]}, {"city": [65]},
+        {"empty": []}, {"none": null}]);
+    let (mut signed, mut unsigned) = (record(1, b"\xff"), record(2, b"\xff"));
+    signed["headers"] = headers;
+    unsigned["headers"] = json!([{"city": [195, 171]}]);
+    let outcome = shop.handle(&event(json!({"orders-0": [signed, unsigned, record(3, A1)]}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (3, 2));
+    let letters = shop.letters();
+    let headers = |n: usize| -> Vec<(String, Option<Bytes>)> {
+        letters[n].headers.iter().map(|(name, value)| (name.clone(), value.clone().map(|v| v.0))).collect()
+    };
+    let some = |name: &str, bytes: &'static [u8]| (name.to_owned(), Some(Bytes::from_static(bytes)));
+    assert_eq!(
+        headers(0),
+        [
+            some("city", b"zo\xc3\xab\xe2\x82\xac"),
+            some("trace", b"\x80\x00\x7f\xff"),
+            some("city", b"A"),
+            some("empty", b""),
+            ("none".to_owned(), None)
+        ]
+    );
+    assert_eq!(headers(1), [some("city", b"\xc3\xab")]);
+}
+
+/// O-39, append: a null value makes no row; a value of zero bytes is a message of defaults.
+#[tokio::test(start_paused = true)]
+async fn tombstones_are_filtered_and_an_empty_value_is_a_row_of_defaults() {
+    let shop = Shop::new();
+    let event = event(json!({"orders-0": [
+        {"offset": 40, "key": "eyJpZCI6N30=", "value": null},
+        {"offset": 41, "key": "eyJpZCI6OX0="},
+        {"offset": 42, "key": "eyJpZCI6N30=", "value": STANDARD.encode_to_string(A1)},
+        {"offset": 43, "value": null},
+        {"offset": 44, "key": "", "value": ""},
+    ]}));
+    let outcome = shop.handle(&event).await.unwrap();
+    assert_eq!(outcome.filtered, BTreeMap::from([(Filtered::Tombstone, 3)]));
+    assert_eq!((outcome.records, outcome.dead_letters), (5, 0));
+    let object = shop.object();
+    assert_eq!(orders(&object), [order(0, 42, "a1", 1), order(0, 44, "", 0)]);
+    let covered = object.footer().coverage.get(&at("orders", 0)).unwrap();
+    assert_eq!(covered.delivered, offsets(&[(40, 44)]));
+    assert_eq!(covered.filtered, BTreeMap::from([(Filtered::Tombstone, offsets(&[(40, 41), (43, 43)]))]));
+}
+
+/// A `Node` nested this many times.
+fn nested(depth: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..depth {
+        let mut outer = vec![0x0a];
+        let mut length = bytes.len();
+        while length >= 0x80 {
+            outer.push((length & 0x7f) as u8 | 0x80);
+            length >>= 7;
+        }
+        outer.push(length as u8);
+        outer.extend(&bytes);
+        bytes = outer;
+    }
+    // As field 3 of an order.
+    if let Some(tag) = bytes.first_mut() {
+        *tag = 0x1a;
+    }
+    bytes
+}
+
+/// O-40.
+#[tokio::test(start_paused = true)]
+async fn a_bad_record_amid_good_ones_is_set_aside_with_its_place_and_bytes() {
+    let bad: [(Vec<u8>, Class); 3] = [
+        (b"\x0a\x05a2".to_vec(), Class::Truncated),
+        (nested(101), Class::TooDeep),
+        (b"\x0a\x02\xc3\x28".to_vec(), Class::InvalidUtf8),
+    ];
+    for (bytes, class) in bad {
+        let shop = Shop::new();
+        let mut spoiled = record(11, &bytes);
+        spoiled["key"] = json!("a2V5");
+        let event = event(json!({
+            "orders-eu-0": [record(10, A1), spoiled, record(12, b"\x0a\x02a3\x10\x03")],
+            "orders-eu-1": [record(5, b"\x0a\x02b1\x10\x05"), record(6, b"\x0a\x02b2\x10\x06")],
+        }));
+        let outcome = shop.handle(&event).await.unwrap();
+        assert_eq!(serde_json::to_value(&outcome.response).unwrap(), json!({"batchItemFailures": []}));
+        let object = shop.object();
+        let mut found = orders(&object);
+        found.sort_unstable();
+        let expected = [order(0, 10, "a1", 1), order(0, 12, "a3", 3), order(1, 5, "b1", 5), order(1, 6, "b2", 6)];
+        assert_eq!(found, expected, "{class}");
+        let covered = object.footer().coverage.get(&at("orders-eu", 0)).unwrap();
+        assert_eq!((&covered.delivered, &covered.dead), (&offsets(&[(10, 12)]), &offsets(&[(11, 11)])));
+
+        let [letter] = shop.letters().try_into().unwrap();
+        assert_eq!((letter.topic.as_str(), letter.partition, letter.offset), ("orders-eu", 0, 11));
+        assert_eq!(letter.timestamp_ms, Some(1_764_424_000_011));
+        assert_eq!(letter.class, class, "{}", letter.message);
+        assert_eq!(letter.value.unwrap().0, bytes);
+        assert_eq!(letter.key.unwrap().0, "key");
+        let key: StagedKey = outcome.staged[0].parse().unwrap();
+        assert_eq!(outcome.dead_letter_keys, [key.dead_letters().to_string()]);
+    }
+    let shop = Shop::new();
+    shop.handle(&event(json!({"orders-0": [record(1, &nested(100))]}))).await.unwrap();
+    assert!(shop.letters().is_empty(), "100 levels decode");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_written_even_without_a_row() {
+    for (lists, records, dead) in [
+        (json!({"orders-0": [record(1, b"\xff"), record(2, b"\xff")]}), 2, 2),
+        (json!({"orders-0": [{"offset": 1}]}), 1, 0),
+        (json!({"orders-0": []}), 0, 0),
+        (json!({}), 0, 0),
+    ] {
+        let shop = Shop::new();
+        let outcome = shop.handle(&event(lists)).await.unwrap();
+        assert_eq!((outcome.records, outcome.dead_letters), (records, dead));
+        let object = shop.object();
+        assert_eq!(object.footer().coverage.delivered_count(), records);
+        assert!(orders_or_none(&object).is_empty());
+        assert_eq!(shop.letters().len() as u64, dead);
+        assert_eq!(object.schema().fields().len(), 10, "the columns are there: {:?}", object.schema());
+    }
+}
+
+fn orders_or_none(object: &Object) -> Vec<RecordBatch> {
+    object.rows(TABLE, &Projection::default()).unwrap().map(Result::unwrap).filter(|b| b.num_rows() > 0).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_event_must_say_it_says_or_nothing_is_stored() {
+    let shop = Shop::new();
+    let foreign =
+        event(json!({"orders-0": [record(1, A1)], "payments-0": [record(1, A1)], "orders-eu-x-1": [record(1, A1)]}));
+    let error = shop.handle(&foreign).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Misconfigured);
+    assert!(error.to_string().contains("`orders-eu-x`, `payments`, which pipeline orders does not take"), "{error}");
+    // A foreign list without a record asks for nothing.
+    shop.handle(&event(json!({"orders-0": [record(1, A1)], "payments-0": []}))).await.unwrap();
+
+    let nameless = json!({"eventSource": "SelfManagedKafka", "records": {"orders-0": [record(1, A1)]}});
+    let shop = Shop::new();
+    let error = shop.handle(&nameless).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Misconfigured);
+    assert!(error.to_string().contains("`name` under [source]"), "{error}");
+    let error = shop.handle(&json!({"Records": []})).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Misconfigured);
+    assert!(shop.store.under("").is_empty());
+
+    let shop = Shop::with(r#"name = "orders-cluster""#, "");
+    shop.handle(&nameless).await.unwrap();
+    let source = SourceId::of("orders-cluster");
+    let coverage = shop.object().footer().coverage.clone();
+    assert!(coverage.iter().all(|(at, _)| at.source == source));
+    // The event's own word goes before the file's.
+    shop.handle(&event(json!({"orders-0": [record(1, A1)]}))).await.unwrap();
+    let sources: Vec<SourceId> = shop
+        .objects()
+        .values()
+        .flat_map(|o| o.footer().coverage.iter().map(|(at, _)| at.source.clone()).collect::<Vec<_>>())
+        .collect();
+    assert!(sources.contains(&SourceId::of(ARN)) && sources.contains(&source));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timestamp_that_its_column_can_not_hold_is_a_dead_letter() {
+    let with = |timestamp: i64| {
+        let mut record = record(1, A1);
+        record["timestamp"] = json!(timestamp);
+        event(json!({"orders-0": [record]}))
+    };
+    let shop = Shop::new();
+    shop.handle(&with(i64::MAX)).await.unwrap();
+    assert_eq!(shop.letters()[0].class, Class::OutOfRange);
+    let required = Shop::with("", "[table.columns]\nsent = { from = \"@timestamp\", required = true }");
+    required.handle(&with(-1)).await.unwrap();
+    assert_eq!(required.letters()[0].class, Class::MissingRequired);
+    required.handle(&with(5)).await.unwrap();
+    assert_eq!(required.letters().len(), 1);
+}
