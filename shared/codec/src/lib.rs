@@ -1,1 +1,17 @@
-//! stub
+//! Payload bytes to Arrow columns.
+//!
+//! Entry points: [`protobuf::schema`] loads a message descriptor, [`columns::plan`] decides a table's columns from it
+//! and from the pipeline's `[table]` block, and [`protobuf::Decoder`] turns payloads into record batches of these
+//! columns, one row a payload. A payload that does not fit leaves no trace and comes back as a [`Rejected`].
+//!
+//! This crate never talks to a service, never reads a clock, and never panics on what a payload or a schema holds.
+
+pub mod arrow_types;
+pub mod columns;
+mod error;
+mod naming;
+pub mod protobuf;
+mod rejection;
+
+pub use error::Error;
+pub use rejection::{Class, Rejected};

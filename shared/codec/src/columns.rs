@@ -1,0 +1,64 @@
+//! The columns that a table gets from a message and from what the pipeline file says about it.
+
+mod defaults;
+mod plan;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use pipeline::resolved::{ColumnCase, UnknownFields};
+use pipeline::types::Type;
+use serde::{Deserialize, Serialize};
+
+pub use plan::plan;
+
+/// A table's columns, in order, and what else decoding depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Columns {
+    /// The columns of the table, without `_kafka_*` and `_ingested_at`.
+    pub columns: Vec<Column>,
+    /// How names in their types are spelled.
+    pub column_case: ColumnCase,
+    /// What happens to a record with fields that the schema doesn't know.
+    pub unknown_fields: UnknownFields,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name in the table.
+    pub name: String,
+    /// Where its value comes from, in terms that a rename of source fields doesn't change: `value:6.1` is field 1 of the
+    /// message in field 6; `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at` are the record's own.
+    pub source: String,
+    /// The same for people: `team.name`, `@topic`.
+    pub source_name: String,
+    /// Its type.
+    pub data_type: Type,
+    /// Whether a row without a value is refused.
+    pub required: bool,
+    /// Its comment.
+    pub doc: Option<String>,
+}
+
+/// What is wrong with a pipeline's `[table]` block for a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct Fault {
+    /// The setting: `table.columns.age`, `table.exclude`, or `table` where no single one is to blame.
+    pub place: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// How a source in the payload begins.
+const VALUE: &str = "value:";
+
+impl Column {
+    /// The field numbers that lead to its value; none for a column that the record itself fills. An unreadable source
+    /// is an empty path, which no message has.
+    #[must_use]
+    pub fn value_path(&self) -> Option<Vec<u32>> {
+        let path = self.source.strip_prefix(VALUE)?;
+        Some(path.split('.').map(str::parse).collect::<Result<_, _>>().unwrap_or_default())
+    }
+}

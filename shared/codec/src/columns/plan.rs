@@ -1,0 +1,357 @@
+use std::collections::BTreeMap;
+
+use pipeline::resolved::{ColumnCase, ColumnDeclaration, Fields, From, RecordField, Table, Types};
+use pipeline::types::Type;
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
+
+use super::defaults::{Defaults, FIELDS_MAX, declared_fields};
+use super::{Column, Columns, Fault, VALUE};
+use crate::{naming, protobuf};
+
+/// Decides a table's columns.
+///
+/// Under `fields = "all"` every field of the message is a column, in the order of its declaration, but for
+/// - the excluded ones,
+/// - those that a declared column is made from, even in part: with `team = "team.name"` there is no struct `team` any
+///   more, and its other fields are in the table only if they are declared too,
+/// - those whose name a declared column takes.
+///
+/// Declared columns stand where the field that they are made from stands, columns of the record itself at the end.
+/// Under `fields = "listed"` there are the declared columns only, in their order.
+///
+/// A declared column without a type has its source's default; a message inside itself becomes JSON text. Names are
+/// matched exactly, or else as `column_case` spells them. Excluded paths lead through lists as if they weren't there,
+/// and through maps by way of `value`.
+///
+/// # Errors
+/// Every fault of the block, not just the first.
+pub fn plan(message: &MessageDescriptor, table: &Table) -> Result<Columns, Vec<Fault>> {
+    let mut planner =
+        Planner { message, table, defaults: Defaults::new(table.column_case, &table.exclude), faults: Vec::new() };
+    let columns = planner.columns();
+    planner.check_exclusions();
+    planner.check_names(&columns);
+    planner.check_types(&columns);
+    if planner.defaults.fields > FIELDS_MAX {
+        planner.fault(
+            "table",
+            format!("the message has more than {FIELDS_MAX} fields, nested ones included; list or exclude some"),
+        );
+    }
+    if columns.columns.is_empty() && planner.faults.is_empty() && !table.record_columns {
+        planner.fault("table", "no column is left".to_owned());
+    }
+    if planner.faults.is_empty() { Ok(columns) } else { Err(planner.faults) }
+}
+
+struct Planner<'a> {
+    message: &'a MessageDescriptor,
+    table: &'a Table,
+    defaults: Defaults,
+    faults: Vec<Fault>,
+}
+
+impl Planner<'_> {
+    fn fault(&mut self, place: impl Into<String>, message: String) {
+        self.faults.push(Fault { place: place.into(), message });
+    }
+
+    fn columns(&mut self) -> Columns {
+        let table = self.table;
+        // By the field of the message that they are made from; 0, which no field has, for the record's own.
+        let mut declared: BTreeMap<u32, Vec<Column>> = BTreeMap::new();
+        let mut listed = Vec::new();
+        for declaration in &table.columns {
+            let Some((field, column)) = self.declared(declaration) else { continue };
+            match table.fields {
+                Fields::All => declared.entry(field).or_default().push(column),
+                Fields::Listed => listed.push(column),
+            }
+        }
+        if table.fields == Fields::All {
+            for field in declared_fields(self.message) {
+                match declared.remove(&field.number()) {
+                    Some(columns) => {
+                        // Met, though not needed: the field would not have been a column anyway.
+                        self.defaults.excludes(&[field.name().to_owned()]);
+                        listed.extend(columns);
+                    }
+                    None => listed.extend(self.default(&field)),
+                }
+            }
+            listed.extend(declared.into_values().flatten());
+        }
+        Columns { columns: listed, column_case: table.column_case, unknown_fields: table.unknown_fields }
+    }
+
+    /// The column of a field that nothing is said about.
+    fn default(&mut self, field: &FieldDescriptor) -> Option<Column> {
+        let path = [field.name().to_owned()];
+        if self.defaults.excludes(&path) {
+            return None;
+        }
+        let name = naming::fold(self.table.column_case, field.name());
+        if self.table.columns.iter().any(|declaration| declaration.name == name) {
+            return None;
+        }
+        if let Some(reason) = naming::reserved(&name) {
+            let message = format!(
+                "the field `{}` can't be a column of that name: {reason}; rename it in table.columns or exclude it",
+                field.name()
+            );
+            self.fault("table", message);
+            return None;
+        }
+        let data_type = self.defaults.of(field, &path, std::slice::from_ref(self.message))?;
+        Some(Column {
+            name,
+            source: format!("{VALUE}{}", field.number()),
+            source_name: field.name().to_owned(),
+            data_type,
+            required: false,
+            doc: None,
+        })
+    }
+
+    /// A declared column and the message's field that it is made from.
+    fn declared(&mut self, declaration: &ColumnDeclaration) -> Option<(u32, Column)> {
+        let place = format!("table.columns.{}", declaration.name);
+        let before = self.faults.len();
+        self.check_name(declaration, &place);
+        let (field, source, source_name, data_type) = match &declaration.from {
+            From::Record(field) => {
+                let (name, data_type) = record_field(*field);
+                match &declaration.data_type {
+                    Some(other) if *other != data_type => {
+                        self.fault(&place, format!("`{name}` can't be {other}: it can be {data_type}"));
+                        return None;
+                    }
+                    _ => (0, name.to_owned(), name.to_owned(), data_type),
+                }
+            }
+            From::Path(path) => {
+                let (fields, around) = match self.resolve(path) {
+                    Ok(found) => found,
+                    Err(message) => {
+                        self.fault(&place, message);
+                        return None;
+                    }
+                };
+                let names: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
+                if self.defaults.excludes(&names) {
+                    self.fault(&place, format!("`{}` is excluded and declared at the same time", names.join(".")));
+                }
+                let (first, last) = (fields.first()?, fields.last()?);
+                let data_type = match &declaration.data_type {
+                    Some(data_type) => data_type.clone(),
+                    None => match self.defaults.of(last, &names, &around) {
+                        Some(data_type) => data_type,
+                        None => {
+                            self.fault(&place, "every field in it is excluded".to_owned());
+                            return None;
+                        }
+                    },
+                };
+                let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
+                (first.number(), format!("{VALUE}{}", numbers.join(".")), names.join("."), data_type)
+            }
+        };
+        if self.table.types == Types::Portable
+            && let Some(foreign) = unportable(&data_type)
+        {
+            let message =
+                format!("Athena doesn't read {foreign}; `types = \"iceberg\"` allows it where that doesn't matter");
+            self.fault(&place, message);
+        }
+        (self.faults.len() == before).then(|| {
+            let column = Column {
+                name: declaration.name.clone(),
+                source,
+                source_name,
+                data_type,
+                required: declaration.required,
+                doc: declaration.doc.clone(),
+            };
+            (field, column)
+        })
+    }
+
+    fn check_name(&mut self, declaration: &ColumnDeclaration, place: &str) {
+        let name = &declaration.name;
+        let folded = naming::fold(self.table.column_case, name);
+        if name.is_empty() {
+            self.fault(place, "a column has a name".to_owned());
+        } else if let Some(reason) = naming::reserved(name) {
+            self.fault(place, format!("a column can't be called `{name}`: {reason}"));
+        } else if folded != *name {
+            let case = match self.table.column_case {
+                ColumnCase::Lower => "lower",
+                ColumnCase::Snake => "snake",
+                ColumnCase::AsIs => "as-is",
+            };
+            self.fault(place, format!("column_case is \"{case}\": write `{folded}`, or set it to \"as-is\""));
+        }
+    }
+
+    /// The fields along a path, and the messages that they lie in, the outermost first.
+    fn resolve(&self, path: &[String]) -> Result<(Vec<FieldDescriptor>, Vec<MessageDescriptor>), String> {
+        let mut messages = vec![self.message.clone()];
+        let mut fields: Vec<FieldDescriptor> = Vec::with_capacity(path.len());
+        for segment in path {
+            if let Some(through) = fields.last() {
+                match through.kind().as_message() {
+                    Some(message) if !through.is_list() && !through.is_map() => messages.push(message.clone()),
+                    _ => {
+                        return Err(format!(
+                            "a path leads through single messages only, and `{}` isn't one",
+                            through.name()
+                        ));
+                    }
+                }
+            }
+            let message = messages.last().unwrap_or(self.message);
+            fields.push(self.find(message, segment)?);
+        }
+        if fields.is_empty() { Err("its source path is empty".to_owned()) } else { Ok((fields, messages)) }
+    }
+
+    /// The field of a source name: exactly, or else as `column_case` spells it.
+    fn find(&self, message: &MessageDescriptor, name: &str) -> Result<FieldDescriptor, String> {
+        if let Some(field) = message.get_field_by_name(name) {
+            return Ok(field);
+        }
+        let case = self.table.column_case;
+        let mut folded = message.fields().filter(|field| naming::fold(case, field.name()) == name);
+        match (folded.next(), folded.next()) {
+            (Some(field), None) => Ok(field),
+            (Some(one), Some(other)) => Err(format!(
+                "`{name}` could be `{}` or `{}` of {}: name one with `from`",
+                one.name(),
+                other.name(),
+                message.full_name()
+            )),
+            (None, _) => {
+                let known: Vec<String> = message.fields().map(|field| field.name().to_owned()).collect();
+                let hint = naming::nearest(name, known.iter().map(String::as_str))
+                    .map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
+                Err(format!("{} has no field `{name}`{hint}", message.full_name()))
+            }
+        }
+    }
+
+    /// An exclusion that leaves nothing out is a mistake, and perhaps one that publishes what should stay private.
+    fn check_exclusions(&mut self) {
+        let mut faults = Vec::new();
+        for excluded in &self.defaults.excluded {
+            let path = excluded.path.join(".");
+            if let Err(message) = self.excludable(&excluded.path) {
+                faults.push(message);
+            } else if !excluded.applied && excluded.path.len() > 1 {
+                faults.push(format!(
+                    "`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type"
+                ));
+            }
+        }
+        faults.into_iter().for_each(|message| self.fault("table.exclude", message));
+    }
+
+    fn excludable(&self, path: &[String]) -> Result<(), String> {
+        let mut message = self.message.clone();
+        let mut segments = path.iter().peekable();
+        while let Some(segment) = segments.next() {
+            let field = message.get_field_by_name(segment).map_or_else(|| self.find(&message, segment), Ok)?;
+            if field.name() != segment {
+                return Err(format!("`{segment}` is written `{}` in the schema", field.name()));
+            }
+            if message.is_map_entry() && segments.peek().is_none() {
+                return Err(format!("the `{segment}` of a map can't be left out; exclude the map"));
+            }
+            match (field.kind().as_message(), segments.peek()) {
+                (Some(inner), Some(_)) => message = inner.clone(),
+                (None, Some(_)) => return Err(format!("`{segment}` has no fields")),
+                (_, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Two columns of one name, at any depth; names that differ only in case are one name to Glue and Athena.
+    fn check_names(&mut self, columns: &Columns) {
+        let mut seen: BTreeMap<String, String> = BTreeMap::new();
+        let mut faults: Vec<Fault> = Vec::new();
+        for column in &columns.columns {
+            let mut names = Vec::new();
+            full_names(&column.name, &column.data_type, &mut names);
+            for name in names {
+                if let Some(other) = seen.insert(name.to_lowercase(), name.clone()) {
+                    let message = if other == name {
+                        format!("two columns are named `{name}`; rename or exclude one of them")
+                    } else {
+                        format!(
+                            "`{other}` and `{name}` differ only in case, and Glue and Athena would take them for one; rename or exclude one of them"
+                        )
+                    };
+                    faults.push(Fault { place: self.place(&column.name), message });
+                }
+            }
+        }
+        self.faults.append(&mut faults);
+    }
+
+    /// Whether the message can fill the columns, judged by what will fill them.
+    fn check_types(&mut self, columns: &Columns) {
+        for (index, message) in protobuf::compile(self.message, columns).err().unwrap_or_default() {
+            let name = columns.columns.get(index).map_or("", |column| &column.name);
+            let place = self.place(name);
+            self.fault(place, message);
+        }
+    }
+
+    fn place(&self, column: &str) -> String {
+        if self.table.columns.iter().any(|declaration| declaration.name == column) {
+            format!("table.columns.{column}")
+        } else {
+            "table".to_owned()
+        }
+    }
+}
+
+/// A record field's name in pipeline files and sources, and its column type.
+const fn record_field(field: RecordField) -> (&'static str, Type) {
+    match field {
+        RecordField::Topic => ("@topic", Type::String),
+        RecordField::Partition => ("@partition", Type::Int),
+        RecordField::Offset => ("@offset", Type::Long),
+        RecordField::Timestamp => ("@timestamp", Type::Timestamptz),
+        RecordField::IngestedAt => ("@ingested_at", Type::Timestamptz),
+    }
+}
+
+/// The full names that Iceberg gives a column and everything in it.
+fn full_names(name: &str, data_type: &Type, names: &mut Vec<String>) {
+    names.push(name.to_owned());
+    match data_type {
+        Type::Struct(fields) => {
+            for field in fields {
+                full_names(&format!("{name}.{}", field.name), &field.data_type, names);
+            }
+        }
+        Type::List { element, .. } => full_names(&format!("{name}.element"), element, names),
+        Type::Map { key, value, .. } => {
+            full_names(&format!("{name}.key"), key, names);
+            full_names(&format!("{name}.value"), value, names);
+        }
+        _ => {}
+    }
+}
+
+/// The first part of a type that Athena doesn't read.
+fn unportable(data_type: &Type) -> Option<&Type> {
+    match data_type {
+        Type::Uuid | Type::Time | Type::Fixed(_) => Some(data_type),
+        Type::Struct(fields) => fields.iter().find_map(|field| unportable(&field.data_type)),
+        Type::List { element, .. } => unportable(element),
+        Type::Map { key, value, .. } => unportable(key).or_else(|| unportable(value)),
+        _ => None,
+    }
+}

@@ -1,0 +1,317 @@
+use std::collections::BTreeMap;
+
+use pipeline::resolved::{
+    ColumnCase, ColumnDeclaration, Exists, Fields, From, Mode, RecordField, Table, TableName, Types, UnknownFields,
+};
+use prost_reflect::MessageDescriptor;
+
+use super::{Fault, plan};
+use crate::protobuf::schema;
+
+/// A table of all fields, lower case, portable, with nothing declared.
+pub(crate) fn table() -> Table {
+    Table {
+        name: TableName { namespace: "db".to_owned(), name: "t".to_owned() },
+        exists: Exists::Create,
+        mode: Mode::Append,
+        primary_key: Vec::new(),
+        partition_by: Vec::new(),
+        sort_by: Vec::new(),
+        fields: Fields::All,
+        exclude: Vec::new(),
+        unknown_fields: UnknownFields::Ignore,
+        column_case: ColumnCase::Lower,
+        types: Types::Portable,
+        record_columns: false,
+        format_version: 2,
+        columns: Vec::new(),
+        properties: BTreeMap::new(),
+    }
+}
+
+pub(crate) fn path(path: &str) -> From {
+    From::Path(path.split('.').map(str::to_owned).collect())
+}
+
+pub(crate) fn declare(table: &mut Table, name: &str, from: From, data_type: Option<&str>) {
+    table.columns.push(ColumnDeclaration {
+        name: name.to_owned(),
+        from,
+        data_type: data_type.map(|text| text.parse().unwrap()),
+        required: false,
+        doc: None,
+    });
+}
+
+fn message(body: &str) -> MessageDescriptor {
+    let text = format!(
+        "syntax = \"proto3\"; import \"google/protobuf/timestamp.proto\"; import \"google/protobuf/wrappers.proto\";
+         import \"google/protobuf/struct.proto\"; {body}"
+    );
+    schema::from_text(&[("test.proto", &text)], "M").unwrap()
+}
+
+/// Columns as `name type source`.
+fn check(message: &MessageDescriptor, table: &Table, expected: &[&str]) {
+    let columns = plan(message, table).unwrap_or_else(|faults| panic!("{faults:?}")).columns;
+    let columns: Vec<String> =
+        columns.iter().map(|column| format!("{} {} {}", column.name, column.data_type, column.source)).collect();
+    assert_eq!(columns, expected);
+}
+
+/// Faults, each by its place and a part of its text.
+fn refused(message: &MessageDescriptor, table: &Table, expected: &[(&str, &str)]) {
+    let faults = plan(message, table).expect_err("it should be refused");
+    assert_eq!(faults.len(), expected.len(), "{faults:#?}");
+    for (Fault { place, message }, (wanted, part)) in faults.iter().zip(expected) {
+        assert_eq!(place, wanted, "{message}");
+        assert!(message.contains(part), "{message}\nlacks: {part}");
+    }
+}
+
+fn employee() -> MessageDescriptor {
+    let text = include_str!("../../../../proto/employee.proto");
+    schema::from_text(&[("employee.proto", text)], "gsr.proto.post.Employee").unwrap()
+}
+
+#[test]
+fn every_field_is_a_column() {
+    let mut table = table();
+    check(
+        &employee(),
+        &table,
+        &[
+            "id int value:1",
+            "name string value:2",
+            "address string value:3",
+            "employee_age int value:4",
+            "start_date timestamptz value:5",
+            "team struct<name: string, location: string> value:6",
+            "role string value:7",
+        ],
+    );
+    table.exclude = vec!["address".to_owned(), "team.location".to_owned()];
+    declare(&mut table, "employee_id", path("id"), Some("long"));
+    declare(&mut table, "age", path("employee_age"), None);
+    declare(&mut table, "sent", From::Record(RecordField::Timestamp), None);
+    declare(&mut table, "role", From::Record(RecordField::Topic), None);
+    check(
+        &employee(),
+        &table,
+        &[
+            "employee_id long value:1",
+            "name string value:2",
+            "age int value:4",
+            "start_date timestamptz value:5",
+            "team struct<name: string> value:6",
+            "sent timestamptz @timestamp",
+            "role string @topic",
+        ],
+    );
+}
+
+#[test]
+fn a_field_that_a_path_leads_through_is_no_column_itself() {
+    let mut table = table();
+    declare(&mut table, "team", path("team.name"), None);
+    declare(&mut table, "place", path("team.location"), Some("binary"));
+    let columns = plan(&employee(), &table).unwrap().columns;
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["id", "name", "address", "employee_age", "start_date", "team", "place", "role"]);
+    assert_eq!((columns[5].source.as_str(), columns[5].source_name.as_str()), ("value:6.1", "team.name"));
+}
+
+#[test]
+fn listed_columns_are_all_there_is() {
+    let mut table = table();
+    table.fields = Fields::Listed;
+    declare(&mut table, "role", path("role"), Some("int"));
+    declare(&mut table, "offset", From::Record(RecordField::Offset), None);
+    declare(&mut table, "started", path("start_date"), Some("timestamp"));
+    table.columns[0].required = true;
+    table.columns[0].doc = Some("what they do".to_owned());
+    check(&employee(), &table, &["role int value:7", "offset long @offset", "started timestamp value:5"]);
+    let columns = plan(&employee(), &table).unwrap();
+    assert!(columns.columns[0].required);
+    assert_eq!(columns.columns[0].doc.as_deref(), Some("what they do"));
+    let text = serde_json::to_string(&columns).unwrap();
+    assert_eq!(serde_json::from_str::<super::Columns>(&text).unwrap(), columns);
+}
+
+#[test]
+fn names_are_spelled_as_asked_inside_as_well() {
+    let message = message("message N { int32 subId = 1; } message M { N outerThing = 1; map<string, N> ByName = 2; }");
+    let mut table = table();
+    check(
+        &message,
+        &table,
+        &["outerthing struct<subid: int> value:1", "byname map<string, struct<subid: int>> value:2"],
+    );
+    table.column_case = ColumnCase::Snake;
+    check(
+        &message,
+        &table,
+        &["outer_thing struct<sub_id: int> value:1", "by_name map<string, struct<sub_id: int>> value:2"],
+    );
+    // Sources may be named either way.
+    declare(&mut table, "a", path("outer_thing.subId"), None);
+    check(&message, &table, &["a int value:1.1", "by_name map<string, struct<sub_id: int>> value:2"]);
+    table.columns.clear();
+    table.column_case = ColumnCase::AsIs;
+    check(
+        &message,
+        &table,
+        &["outerThing struct<subId: int> value:1", "ByName map<string, struct<subId: int>> value:2"],
+    );
+}
+
+#[test]
+fn a_message_inside_itself_becomes_json() {
+    let message = message(
+        "message Tree { int32 v = 1; repeated Tree children = 2; Leaf leaf = 3; }
+         message Leaf { Tree up = 1; google.protobuf.Struct s = 2; }
+         message M { Tree tree = 1; map<string, M> more = 2; }",
+    );
+    check(
+        &message,
+        &table(),
+        &[
+            "tree struct<v: int, children: list<string>, leaf: struct<up: string, s: string>> value:1",
+            "more map<string, string> value:2",
+        ],
+    );
+    // Depth without recursion ends too, before a written type does.
+    let chain: String =
+        (0..60).map(|n| format!("message C{n} {{ repeated C{} c = 1; int32 v = 2; }} ", n + 1)).collect();
+    let deep = self::message(&format!("{chain} message C60 {{ int32 v = 1; }} message M {{ C0 c = 1; }}"));
+    let columns = plan(&deep, &table()).unwrap().columns;
+    let text = columns[0].data_type.to_string();
+    assert!(text.contains("list<string>"), "{text}");
+    assert_eq!(text.parse::<pipeline::types::Type>().unwrap(), columns[0].data_type);
+}
+
+#[test]
+fn every_fault_is_reported() {
+    let mut table = table();
+    table.exclude = vec!["addres".to_owned(), "team.nme".to_owned(), "role.x".to_owned()];
+    declare(&mut table, "a", path("nane"), None);
+    declare(&mut table, "b", path("name.x"), None);
+    declare(&mut table, "Upper", path("id"), None);
+    declare(&mut table, "_kafka_x", path("id"), None);
+    declare(&mut table, "c", path("employee_age"), Some("string"));
+    declare(&mut table, "d", path("start_date"), Some("date"));
+    declare(&mut table, "e", path("name"), Some("uuid"));
+    declare(&mut table, "f", From::Record(RecordField::Offset), Some("int"));
+    declare(&mut table, "g", path("team"), Some("struct<name: string, loc: string>"));
+    declare(&mut table, "h", path("id"), Some("boolean"));
+    refused(
+        &employee(),
+        &table,
+        &[
+            ("table.columns.a", "did you mean `name`"),
+            ("table.columns.b", "`name` isn't one"),
+            ("table.columns.Upper", "write `upper`"),
+            ("table.columns._kafka_x", "frazil reserves"),
+            ("table.columns.e", "Athena"),
+            ("table.columns.f", "can be long"),
+            ("table.exclude", "did you mean `address`"),
+            ("table.exclude", "did you mean `name`"),
+            ("table.exclude", "`role` has no fields"),
+            ("table.columns.h", "int, long, double, decimal(10 or more, 0), string"),
+            ("table.columns.d", "timestamptz, timestamp, string"),
+            ("table.columns.g", "no field `loc`"),
+        ],
+    );
+}
+
+#[test]
+fn two_columns_of_one_name_are_refused() {
+    // Proto3 refuses such names itself; proto2 doesn't.
+    let text = "syntax = \"proto2\"; message N { optional int32 a = 1; optional int32 A = 2; }
+        message M { optional N n = 1; optional int32 Id = 2; optional int32 iD = 3; optional int32 _op = 4; }";
+    let message = schema::from_text(&[("test.proto", text)], "M").unwrap();
+    refused(
+        &message,
+        &table(),
+        &[
+            ("table", "the field `_op` can't be a column"),
+            ("table", "two columns are named `n.a`"),
+            ("table", "two columns are named `id`"),
+        ],
+    );
+    let mut table = table();
+    table.column_case = ColumnCase::AsIs;
+    table.exclude = vec!["_op".to_owned()];
+    refused(&message, &table, &[("table", "`n.a` and `n.A` differ only in case"), ("table", "`Id` and `iD`")]);
+    table.exclude.extend(["n.A".to_owned(), "iD".to_owned()]);
+    declare(&mut table, "n.a", path("Id"), None);
+    refused(&message, &table, &[("table.columns.n.a", "two columns are named `n.a`")]);
+    table.columns[0].name = "id".to_owned();
+    table.columns[0].from = path("ID");
+    table.column_case = ColumnCase::Lower;
+    refused(&message, &table, &[("table.columns.id", "has no field `ID`")]);
+    table.columns[0].from = path("id");
+    refused(&message, &table, &[("table.columns.id", "`Id` or `iD`")]);
+}
+
+#[test]
+fn an_exclusion_leaves_something_out_or_is_a_fault() {
+    let message = message(
+        "message N { int32 a = 1; string secret = 2; N n = 3; } message One { int32 x = 1; }
+         message M { N n = 1; repeated N list = 2; map<string, N> map = 3; google.protobuf.Struct s = 4; One one = 5; }",
+    );
+    let mut table = table();
+    table.exclude = ["n.secret", "n.n", "list.secret", "list.n", "map.value.secret", "map.value.n", "s", "one.x"]
+        .map(str::to_owned)
+        .to_vec();
+    check(
+        &message,
+        &table,
+        &["n struct<a: int> value:1", "list list<struct<a: int>> value:2", "map map<string, struct<a: int>> value:3"],
+    );
+    table.exclude = vec!["n.n.secret".to_owned(), "s.fields.value".to_owned(), "map.key".to_owned()];
+    refused(
+        &message,
+        &table,
+        &[
+            ("table.exclude", "`n.n.secret` excludes nothing"),
+            ("table.exclude", "the `value` of a map"),
+            ("table.exclude", "the `key` of a map"),
+        ],
+    );
+    table.exclude = vec!["n.secret".to_owned(), "list".to_owned()];
+    declare(&mut table, "n", path("n"), Some("string"));
+    declare(&mut table, "list", path("list"), None);
+    refused(
+        &message,
+        &table,
+        &[("table.columns.list", "excluded and declared"), ("table.exclude", "`n.secret` excludes nothing")],
+    );
+}
+
+#[test]
+fn a_table_without_columns_or_with_too_many_is_refused() {
+    let empty = message("message M {}");
+    refused(&empty, &table(), &[("table", "no column")]);
+    let mut record = table();
+    record.record_columns = true;
+    check(&empty, &record, &[]);
+    let wide: String = (0..8)
+        .map(|n| {
+            let fields: String = (1..=9).map(|f| format!("W{} f{f} = {f};", n + 1)).collect();
+            format!("message W{n} {{ {fields} }}")
+        })
+        .collect();
+    let wide = message(&format!("{wide} message W8 {{ int32 x = 1; }} message M {{ W0 w = 1; }}"));
+    refused(&wide, &table(), &[("table", "more than 10000 fields")]);
+}
+
+#[test]
+fn portable_types_are_the_default() {
+    let message = message("message M { string u = 1; }");
+    let mut table = table();
+    declare(&mut table, "u", path("u"), Some("list<struct<t: time>>"));
+    refused(&message, &table, &[("table.columns.u", "Athena doesn't read time")]);
+    table.types = Types::Iceberg;
+    refused(&message, &table, &[("table.columns.u", "it can be string, binary")]);
+}

@@ -1,0 +1,123 @@
+//! How column names are spelled, which are taken, and which was probably meant.
+
+use pipeline::resolved::ColumnCase;
+
+/// A source name as a column name.
+pub(crate) fn fold(case: ColumnCase, name: &str) -> String {
+    match case {
+        ColumnCase::Lower => name.to_lowercase(),
+        ColumnCase::Snake => snake(name),
+        ColumnCase::AsIs => name.to_owned(),
+    }
+}
+
+/// `employeeId` and `EmployeeID` to `employee_id`, `HTTPServer2` to `http_server2`: a word starts at a capital that
+/// follows a small letter or a digit, and at the last capital of a run that a small letter follows.
+fn snake(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len() + 4);
+    let mut previous: Option<char> = None;
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c.is_uppercase() {
+            let after_word = previous.is_some_and(|p| p.is_lowercase() || p.is_numeric());
+            let before_word = previous.is_some_and(char::is_uppercase) && rest.peek().is_some_and(|n| n.is_lowercase());
+            if after_word || before_word {
+                folded.push('_');
+            }
+        }
+        folded.extend(c.to_lowercase());
+        previous = Some(c);
+    }
+    folded
+}
+
+/// Why a top-level column may not have this name, if so. Compared without case, as Glue and Athena compare.
+pub(crate) fn reserved(name: &str) -> Option<&'static str> {
+    let lower = name.to_lowercase();
+    match lower.as_str() {
+        "_file" | "_pos" | "_deleted" | "_spec_id" | "_partition" | "_row_id" | "_last_updated_sequence_number" => {
+            Some("Iceberg reserves it")
+        }
+        "_ingested_at" | "_ordinal" | "_op" | "_table" | "_key" | "_value" => Some("frazil reserves it"),
+        _ if lower.starts_with("_change_") => Some("Iceberg reserves names that begin with `_change_`"),
+        _ if lower.starts_with("_kafka_") => Some("frazil reserves names that begin with `_kafka_`"),
+        _ => None,
+    }
+}
+
+/// The known name that `wanted` most likely stands for: at most a third of it may differ.
+pub(crate) fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = (wanted.chars().count() / 3).max(1);
+    known
+        .into_iter()
+        .map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Names longer than this are not compared: the cost is the product of the lengths.
+const COMPARED_MAX: usize = 200;
+
+/// Edits (insert, delete, replace) between two texts.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len() > COMPARED_MAX || b.len() > COMPARED_MAX {
+        return usize::MAX;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.iter().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, cb) in row.iter_mut().skip(1).zip(&b) {
+            let replaced = diagonal + usize::from(ca != cb);
+            diagonal = *cell;
+            left = replaced.min(*cell + 1).min(left + 1);
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(a.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_folded() {
+        let check = |name: &str, snake: &str, lower: &str| {
+            assert_eq!(fold(ColumnCase::Snake, name), snake);
+            assert_eq!(fold(ColumnCase::Lower, name), lower);
+            assert_eq!(fold(ColumnCase::AsIs, name), name);
+        };
+        check("employeeId", "employee_id", "employeeid");
+        check("EmployeeID", "employee_id", "employeeid");
+        check("HTTPServer2Name", "http_server2_name", "httpserver2name");
+        check("already_snake", "already_snake", "already_snake");
+        check("Mixed_Case", "mixed_case", "mixed_case");
+        check("ÅngströmLänge", "ångström_länge", "ångströmlänge");
+        check("", "", "");
+    }
+
+    #[test]
+    fn the_nearest_name_is_found() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(nearest("Employe", ["Team", "Employee"]), Some("Employee"));
+        assert_eq!(nearest("TEAM", ["team", "teams"]), Some("team"));
+        assert_eq!(nearest("zzz", ["team", "teams"]), None);
+    }
+
+    #[test]
+    fn reserved_names_are_known() {
+        for name in ["_pos", "_FILE", "_change_type", "_kafka_offset", "_Kafka_x", "_op", "_value"] {
+            assert!(reserved(name).is_some(), "{name}");
+        }
+        for name in ["pos", "_position", "kafka_offset", "value", "_changes"] {
+            assert!(reserved(name).is_none(), "{name}");
+        }
+    }
+}

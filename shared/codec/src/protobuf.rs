@@ -1,0 +1,20 @@
+//! Protocol Buffers, proto2 and proto3.
+
+mod arrays;
+mod compile;
+mod decoder;
+mod json;
+mod level;
+pub(crate) mod mapping;
+mod program;
+mod run;
+pub mod schema;
+mod stop;
+mod text;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use compile::compile;
+pub use decoder::Decoder;

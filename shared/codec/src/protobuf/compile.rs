@@ -1,0 +1,494 @@
+//! From a message descriptor and columns to a [`Program`].
+
+use std::collections::BTreeMap;
+
+use pipeline::resolved::{ColumnCase, UnknownFields};
+use pipeline::types::Type;
+use prost_reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor};
+
+use super::level::{Layout, Required};
+use super::mapping::{self, Number, Shape};
+use super::program::{Field, Message, MomentStore, Names, Oneof, Op, Output, Program, Read, Slot, Source, Store};
+use super::{json, text, wire};
+use crate::columns::{Column, Columns};
+use crate::naming;
+
+/// Columns nest at most this deep. Written types end at half of it; the decoder follows the columns' nesting with its
+/// stack, so this bounds that.
+const NESTING_MAX: usize = 64;
+
+/// Compiles the columns that come from the payload.
+///
+/// # Errors
+/// Every column that the message can't fill: its index, and why.
+pub(crate) fn compile(message: &MessageDescriptor, columns: &Columns) -> Result<Program, Vec<(usize, String)>> {
+    let compiler = Compiler { case: columns.column_case, strict: columns.unknown_fields == UnknownFields::DeadLetter };
+    let mut layout = Layout::default();
+    let mut root = Way::new(message.clone(), 0);
+    let (mut outputs, mut faults) = (Vec::new(), Vec::new());
+    for (index, column) in columns.columns.iter().enumerate() {
+        match column.value_path() {
+            None => {}
+            Some(path) => match compiler.column(column, &path, &mut root, &mut layout) {
+                Ok(output) => outputs.push(output),
+                Err(fault) => faults.push((index, fault)),
+            },
+        }
+    }
+    if faults.is_empty() {
+        let root = root.into_message(&mut layout);
+        Ok(Program { root, layout, outputs })
+    } else {
+        Err(faults)
+    }
+}
+
+struct Compiler {
+    case: ColumnCase,
+    strict: bool,
+}
+
+/// A message on the way to columns, before all of them are known.
+struct Way {
+    message: MessageDescriptor,
+    depth: usize,
+    ops: BTreeMap<u32, Vec<Op>>,
+    /// Messages that paths lead through, and the bit that says they are there.
+    ways: BTreeMap<u32, (usize, Way)>,
+}
+
+/// Where a value stands.
+struct Place {
+    /// The validity bit of what is around it; none where that is always there.
+    parent: Option<usize>,
+    /// Its path from the level's beginning.
+    path: String,
+    /// How deep the message around it is.
+    depth: usize,
+}
+
+impl Place {
+    /// An element of a list or map, on a level of its own.
+    const fn element(depth: usize) -> Self {
+        Self { parent: None, path: String::new(), depth }
+    }
+}
+
+/// Whether a value can be absent where what is around it is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Explicit,
+    /// An implicit default, or an element.
+    Always,
+}
+
+type Compiled = Result<(Op, Output), String>;
+
+impl Compiler {
+    fn column(&self, column: &Column, path: &[u32], root: &mut Way, layout: &mut Layout) -> Result<Output, String> {
+        let (last, through) = path.split_last().ok_or("its source path is empty")?;
+        if path.len() > NESTING_MAX {
+            return Err(format!("its path is longer than {NESTING_MAX}"));
+        }
+        let mut place = Place { parent: None, path: column.source_name.clone(), depth: 0 };
+        let mut way = root;
+        for number in through {
+            let field = way.field(*number)?;
+            let message = match field.kind().as_message() {
+                Some(message) if !field.is_list() && !field.is_map() => message.clone(),
+                _ => {
+                    return Err(format!("a path leads through single messages only, and `{}` isn't one", field.name()));
+                }
+            };
+            place.depth = way.depth + 1;
+            let (bit, next) = way.ways.entry(*number).or_insert_with(|| {
+                layout.bits += 1;
+                (layout.bits - 1, Way::new(message, place.depth))
+            });
+            place.parent = Some(*bit);
+            way = next;
+        }
+        let field = way.field(*last)?;
+        let (op, output) = self.field(&field, &column.data_type, layout, &place)?;
+        if let (true, Some(bit)) = (column.required, output.valid) {
+            layout.required.push(Required { bit, within: None, path: place.path });
+        }
+        way.ops.entry(*last).or_default().push(op);
+        Ok(output)
+    }
+
+    fn field(&self, field: &FieldDescriptor, data_type: &Type, layout: &mut Layout, place: &Place) -> Compiled {
+        if place.depth > NESTING_MAX {
+            return Err(format!("columns nest at most {NESTING_MAX} deep"));
+        }
+        if field.is_map() {
+            return self.map(field, data_type, layout, place);
+        }
+        let shape = Shape::of(field);
+        if field.is_list() {
+            let Type::List { element, .. } = data_type else {
+                return Err(format!(
+                    "`{}` is repeated: its type is list<…> of {}, not {data_type}",
+                    field.name(),
+                    shape.allowed()
+                ));
+            };
+            let mut elements = Layout::default();
+            let inside = Place::element(place.depth);
+            let (op, output) = self.value(&shape, field, element, Presence::Always, &mut elements, &inside)?;
+            layout.lists.push((elements, None));
+            let list = layout.lists.len() - 1;
+            let output = Output { valid: place.parent, source: Source::List(list, Box::new(output)) };
+            return Ok((Op::List { list, element: Box::new(op) }, output));
+        }
+        let presence = if field.supports_presence() { Presence::Explicit } else { Presence::Always };
+        self.value(&shape, field, data_type, presence, layout, place)
+    }
+
+    fn map(&self, field: &FieldDescriptor, data_type: &Type, layout: &mut Layout, place: &Place) -> Compiled {
+        let parts =
+            field.kind().as_message().and_then(|entry| Some((entry.clone(), entry.get_field(1)?, entry.get_field(2)?)));
+        let (Some((entry, key, value)), Type::Map { key: key_type, value: value_type, .. }) = (parts, data_type) else {
+            return Err(format!("`{}` is a map: its type is map<…>, not {data_type}", field.name()));
+        };
+        let mut elements = Layout::default();
+        let inside = Place::element(place.depth + 1);
+        let mut way = Way::new(entry, inside.depth);
+        let (key_op, key_output) =
+            self.value(&Shape::of(&key), &key, key_type, Presence::Always, &mut elements, &inside)?;
+        let shape = Shape::of(&value);
+        let (value_op, value_output) =
+            self.value(&shape, &value, value_type, Presence::Always, &mut elements, &inside)?;
+        let mut slots = Vec::new();
+        key_op.slots(&mut slots);
+        let key_slot = slots.first().copied();
+        // What a value that is not on the wire holds, where that isn't all zero bits.
+        let prefill = match (&shape, &value_output.source) {
+            (Shape::Enum(values), Source::Word4(slot)) => {
+                let number = values.default_value().number();
+                (number != 0).then_some((Slot::Word4(*slot), number))
+            }
+            (Shape::Empty(_), Source::Bit(slot)) => Some((Slot::Bit(*slot), 1)),
+            _ => None,
+        };
+        way.ops.insert(1, vec![key_op]);
+        way.ops.insert(2, vec![value_op]);
+        let entry = Box::new(way.into_message(&mut elements));
+        layout.lists.push((elements, key_slot));
+        let list = layout.lists.len() - 1;
+        let source = Source::Map(list, Box::new((key_output, value_output)));
+        Ok((Op::Map { list, entry, prefill }, Output { valid: place.parent, source }))
+    }
+
+    fn value(
+        &self,
+        shape: &Shape,
+        field: &FieldDescriptor,
+        data_type: &Type,
+        presence: Presence,
+        layout: &mut Layout,
+        place: &Place,
+    ) -> Compiled {
+        let refused = || format!("`{}` can't be {data_type}: it can be {}", field.name(), shape.allowed());
+        // Taken only when the value has an op, so that refused ones leave no bits behind.
+        let present = |layout: &mut Layout| {
+            (presence == Presence::Explicit).then(|| {
+                layout.bits += 1;
+                layout.bits - 1
+            })
+        };
+        let default = |bytes: &str| {
+            (presence == Presence::Always)
+                .then(|| text::Default { bytes: bytes.as_bytes().to_vec(), within: place.parent })
+        };
+        match (shape, data_type) {
+            (Shape::Number(number), _) => {
+                let store = store(*number, data_type).ok_or_else(refused)?;
+                let read = mapping::read(&field.kind()).ok_or_else(refused)?;
+                let default = default(if store == Store::BoolText { "false" } else { "0" });
+                let present = present(layout);
+                let (slot, source) = allocate(store, default, layout);
+                let output = Output { valid: present.or(place.parent), source };
+                Ok((Op::Number { read, store, slot, present }, output))
+            }
+            (Shape::Text | Shape::Bytes, Type::String | Type::Binary) => {
+                // A binary column takes any bytes, also those of a field that is declared a string.
+                let utf8 = *data_type == Type::String;
+                let present = present(layout);
+                let text = layout.text(None);
+                let output = Output { valid: present.or(place.parent), source: Source::Text(text) };
+                Ok((Op::Text { text, utf8, present }, output))
+            }
+            (Shape::Enum(_), Type::Int) => {
+                let present = present(layout);
+                let (slot, source) = allocate(Store::Word4, None, layout);
+                let output = Output { valid: present.or(place.parent), source };
+                Ok((Op::Number { read: Read::Int32, store: Store::Word4, slot, present }, output))
+            }
+            (Shape::Enum(values), Type::String) => {
+                let names = Box::new(names(values));
+                let present = present(layout);
+                let text = layout.text(default(values.default_value().name()));
+                let output = Output { valid: present.or(place.parent), source: Source::Text(text) };
+                Ok((Op::EnumName { names, text, present }, output))
+            }
+            (Shape::Timestamp, Type::Timestamptz | Type::Timestamp) => {
+                let slot = layout.word8();
+                Ok(moment(MomentStore::Timestamp, slot, Source::Word8(slot), present(layout), layout, place))
+            }
+            (Shape::Duration, Type::Long) => {
+                let slot = layout.word8();
+                Ok(moment(MomentStore::Duration, slot, Source::Word8(slot), present(layout), layout, place))
+            }
+            (Shape::Timestamp, Type::String) => {
+                let slot = layout.text(default("1970-01-01T00:00:00Z"));
+                Ok(moment(MomentStore::TimestampText, slot, Source::Text(slot), present(layout), layout, place))
+            }
+            (Shape::Duration, Type::String) => {
+                let slot = layout.text(default("0s"));
+                Ok(moment(MomentStore::DurationText, slot, Source::Text(slot), present(layout), layout, place))
+            }
+            (Shape::Empty(message), Type::Boolean) => {
+                // The bit is the value, and so not a validity.
+                layout.bits += 1;
+                let bit = layout.bits - 1;
+                let message = Box::new(Way::new(message.clone(), place.depth + 1).into_message(layout));
+                let output = Output { valid: place.parent, source: Source::Bit(bit) };
+                Ok((Op::Message { message, present: Some(bit) }, output))
+            }
+            (Shape::Json(message) | Shape::Message(message) | Shape::Empty(message), Type::String) => {
+                let present = present(layout);
+                let text = layout.text(None);
+                let depth = place.depth + 1;
+                layout.raws.push(json::Source {
+                    message: message.clone(),
+                    name: place.path.clone(),
+                    text,
+                    always: presence == Presence::Always && place.parent.is_none(),
+                    depth,
+                    strict: self.strict,
+                });
+                let output = Output { valid: present.or(place.parent), source: Source::Text(text) };
+                Ok((Op::Json { raw: layout.raws.len() - 1, present, depth }, output))
+            }
+            (Shape::Json(_) | Shape::Empty(_), _) => Err(refused()),
+            (_, Type::Struct(members)) => {
+                let kind = field.kind();
+                let message = kind.as_message().ok_or_else(refused)?;
+                let present = present(layout);
+                let valid = present.or(place.parent);
+                let (message, outputs) = self.members(message, members, layout, valid, place)?;
+                let output = Output { valid, source: Source::Struct(outputs) };
+                Ok((Op::Message { message: Box::new(message), present }, output))
+            }
+            (Shape::Wrapper(inner), _) => {
+                let kind = field.kind();
+                let message = kind.as_message().ok_or_else(refused)?;
+                let present = present(layout);
+                let valid = present.or(place.parent);
+                let inside = Place { parent: valid, path: place.path.clone(), depth: place.depth + 1 };
+                let mut way = Way::new(message.clone(), inside.depth);
+                let (op, output) = self
+                    .value(&Shape::of(inner), inner, data_type, Presence::Always, layout, &inside)
+                    .map_err(|_| refused())?;
+                way.ops.insert(1, vec![op]);
+                Ok((Op::Message { message: Box::new(way.into_message(layout)), present }, output))
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    /// The members of a struct.
+    fn members(
+        &self,
+        message: &MessageDescriptor,
+        members: &[pipeline::types::Field],
+        layout: &mut Layout,
+        valid: Option<usize>,
+        place: &Place,
+    ) -> Result<(Message, Vec<Output>), String> {
+        if members.is_empty() {
+            return Err("a struct has at least one field".to_owned());
+        }
+        let mut way = Way::new(message.clone(), place.depth + 1);
+        let mut outputs = Vec::with_capacity(members.len());
+        for member in members {
+            let field = self.member(message, &member.name)?;
+            let path = if place.path.is_empty() {
+                field.name().to_owned()
+            } else {
+                format!("{}.{}", place.path, field.name())
+            };
+            let inside = Place { parent: valid, path, depth: way.depth };
+            let (op, output) = self.field(&field, &member.data_type, layout, &inside)?;
+            if let (true, Some(bit)) = (member.required && output.valid != valid, output.valid) {
+                layout.required.push(Required { bit, within: valid, path: inside.path });
+            }
+            way.ops.entry(field.number()).or_default().push(op);
+            outputs.push(output);
+        }
+        Ok((way.into_message(layout), outputs))
+    }
+
+    /// The field whose name, spelled as columns are, is `name`.
+    fn member(&self, message: &MessageDescriptor, name: &str) -> Result<FieldDescriptor, String> {
+        let folded = |field: &FieldDescriptor| naming::fold(self.case, field.name());
+        message.fields().find(|field| folded(field) == name).ok_or_else(|| {
+            let known: Vec<String> = message.fields().map(|field| folded(&field)).collect();
+            let nearest = naming::nearest(name, known.iter().map(String::as_str));
+            let hint = nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
+            format!("{} has no field `{name}`{hint}", message.full_name())
+        })
+    }
+}
+
+impl Way {
+    const fn new(message: MessageDescriptor, depth: usize) -> Self {
+        Self { message, depth, ops: BTreeMap::new(), ways: BTreeMap::new() }
+    }
+
+    fn field(&self, number: u32) -> Result<FieldDescriptor, String> {
+        let field = self.message.get_field(number);
+        field.ok_or_else(|| format!("{} has no field of number {number}", self.message.full_name()))
+    }
+
+    fn into_message(mut self, layout: &mut Layout) -> Message {
+        let mut fields = Vec::new();
+        for field in self.message.fields() {
+            let mut ops = self.ops.remove(&field.number()).unwrap_or_default();
+            if let Some((bit, way)) = self.ways.remove(&field.number()) {
+                let message = Box::new(way.into_message(layout));
+                ops.push(Op::Message { message, present: Some(bit) });
+            }
+            let op = match ops.len() {
+                0 => Op::Skip,
+                1 => ops.pop().unwrap_or(Op::Skip),
+                _ => Op::Each(ops),
+            };
+            let read = mapping::read(&field.kind());
+            fields.push(Field {
+                number: field.number(),
+                name: field.name().to_owned(),
+                wire: if field.is_group() { wire::GROUP } else { read.map_or(wire::LENGTH, Read::wire) },
+                packable: field.is_list() && read.is_some(),
+                oneof: 0,
+                op,
+            });
+        }
+        let mut oneofs = Vec::new();
+        for oneof in self.message.oneofs().filter(|oneof| !oneof.is_synthetic()) {
+            let is_member = |field: &&mut Field| oneof.fields().any(|member| member.number() == field.number);
+            let mut members = Vec::new();
+            for field in fields.iter_mut().filter(is_member) {
+                let mut slots = Vec::new();
+                field.op.slots(&mut slots);
+                members.push((field.number, slots));
+            }
+            // A member that is in no column still unsets the ones that are.
+            if members.iter().any(|(_, slots)| !slots.is_empty()) {
+                oneofs.push(Oneof { state: layout.oneofs, members });
+                layout.oneofs += 1;
+                let reference = u32::try_from(oneofs.len()).unwrap_or(0);
+                fields.iter_mut().filter(is_member).for_each(|field| field.oneof = reference);
+            }
+        }
+        let mut by_tag = [0_u8; 128];
+        let mut by_number = Vec::with_capacity(fields.len());
+        for (index, field) in fields.iter().enumerate() {
+            by_number.push((field.number, u32::try_from(index).unwrap_or(u32::MAX)));
+            let packed = field.packable.then_some(wire::LENGTH);
+            for wire in [Some(field.wire), packed].into_iter().flatten() {
+                let tag = (field.number as usize).checked_mul(8).map(|tag| tag + usize::from(wire));
+                if let Some(cell) = tag.and_then(|tag| by_tag.get_mut(tag)) {
+                    *cell = u8::try_from(index + 1).unwrap_or(0);
+                }
+            }
+        }
+        Message { by_tag, by_number, fields, oneofs, depth: self.depth }
+    }
+}
+
+impl Layout {
+    fn text(&mut self, default: Option<text::Default>) -> usize {
+        self.texts.push(default);
+        self.texts.len() - 1
+    }
+
+    const fn word8(&mut self) -> usize {
+        self.words8 += 1;
+        self.words8 - 1
+    }
+}
+
+/// How a number becomes a column of a type, if it may without losing anything.
+const fn store(number: Number, data_type: &Type) -> Option<Store> {
+    Some(match (number, data_type) {
+        (Number::Signed32, Type::Int) | (Number::Float, Type::Float) => Store::Word4,
+        (Number::Signed32 | Number::Unsigned32 | Number::Signed64, Type::Long) | (Number::Double, Type::Double) => {
+            Store::Word8
+        }
+        (Number::Unsigned64, Type::Long) => Store::Word8Checked,
+        (Number::Signed32, Type::Decimal(10..=38, 0)) | (Number::Signed64, Type::Decimal(19..=38, 0)) => {
+            Store::Signed16
+        }
+        (Number::Unsigned32, Type::Decimal(10..=38, 0)) | (Number::Unsigned64, Type::Decimal(20..=38, 0)) => {
+            Store::Unsigned16
+        }
+        (Number::Signed32, Type::Double) => Store::SignedToDouble,
+        (Number::Unsigned32, Type::Double) => Store::UnsignedToDouble,
+        (Number::Float, Type::Double) => Store::FloatToDouble,
+        (Number::Bool, Type::Boolean) => Store::Bit,
+        (Number::Bool, Type::String) => Store::BoolText,
+        (Number::Signed32 | Number::Signed64, Type::String) => Store::SignedText,
+        (Number::Unsigned32 | Number::Unsigned64, Type::String) => Store::UnsignedText,
+        _ => return None,
+    })
+}
+
+fn allocate(store: Store, default: Option<text::Default>, layout: &mut Layout) -> (usize, Source) {
+    let next = |count: &mut usize| {
+        *count += 1;
+        *count - 1
+    };
+    match store.slot(0) {
+        Slot::Word4(_) => {
+            let slot = next(&mut layout.words4);
+            (slot, Source::Word4(slot))
+        }
+        Slot::Word16(_) => {
+            let slot = next(&mut layout.words16);
+            (slot, Source::Word16(slot))
+        }
+        Slot::Bit(_) => {
+            let slot = next(&mut layout.bits);
+            (slot, Source::Bit(slot))
+        }
+        Slot::Text(_) => {
+            let slot = layout.text(default);
+            (slot, Source::Text(slot))
+        }
+        _ => {
+            let slot = next(&mut layout.words8);
+            (slot, Source::Word8(slot))
+        }
+    }
+}
+
+fn moment(
+    store: MomentStore,
+    slot: usize,
+    source: Source,
+    present: Option<usize>,
+    layout: &mut Layout,
+    place: &Place,
+) -> (Op, Output) {
+    layout.moments += 1;
+    let moment = layout.moments - 1;
+    let output = Output { valid: present.or(place.parent), source };
+    (Op::Moment { store, slot, moment, present, depth: place.depth + 1 }, output)
+}
+
+fn names(values: &EnumDescriptor) -> Names {
+    // In the order of declaration, since of two names of one number the first counts.
+    Names::new(values.enum_descriptor_proto().value.iter().map(|value| (value.number(), value.name())))
+}
