@@ -40,6 +40,7 @@ pub trait Ids: fmt::Debug + Send + Sync {
 pub struct SystemIds;
 
 impl Ids for SystemIds {
+    #[expect(clippy::disallowed_methods, reason = "the one place where chance comes from outside")]
     #[expect(clippy::expect_used, reason = "without randomness ids would repeat, and two writers could take one name")]
     fn next_u64(&self) -> u64 {
         getrandom::u64().expect("the operating system gives random bytes")

@@ -61,7 +61,7 @@ pub struct Settlement {
     pub parent_snapshot: Option<i64>,
     /// Server time when it was written.
     pub at: Timestamp,
-    /// Keys of the staged objects that were folded, in order.
+    /// Keys of the staged objects that are settled whole by this commit, in order.
     pub objects: Vec<String>,
     /// Offsets that this commit counts as never delivered, exactly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

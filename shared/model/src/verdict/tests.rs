@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn a_judgement_settles_the_same_in_any_order(objects in objects()) {
         let forward = Table::new().fold(&objects);
-        let mut back = objects.clone();
+        let mut back = objects;
         back.reverse();
         let backward = Table::new().fold(&back);
         let sets = |j: &Judgement| -> Vec<(Intervals, Intervals, Intervals)> {

@@ -1,0 +1,117 @@
+//! Which table column a staged column goes to. Columns are bound by their source path to field ids, once, and the binding
+//! is kept in the table: after a rename, on either side, the column stays the same column.
+
+use std::collections::BTreeMap;
+
+use iceberg::spec::Schema;
+use model::id::PipelineId;
+use pipeline::resolved::{Pipeline, TableName};
+use pipeline::types::Type;
+use staging::footer::{self, Footer};
+use table::schema::Column;
+
+use crate::error::Error;
+
+/// The table property that holds a pipeline's binding.
+pub(crate) fn property(pipeline: &PipelineId) -> String {
+    format!("frazil.columns.{pipeline}")
+}
+
+/// The table property that says which version of the type mapping made the table.
+pub(crate) const MAPPING_VERSION: &str = "frazil.mapping-version";
+
+/// The record columns that a table has when the pipeline asks for them, with their types.
+const RECORD_COLUMNS: [(&str, Type, bool); 5] = [
+    ("_kafka_topic", Type::String, true),
+    ("_kafka_partition", Type::Int, true),
+    ("_kafka_offset", Type::Long, true),
+    ("_kafka_timestamp", Type::Timestamptz, false),
+    ("_ingested_at", Type::Timestamptz, true),
+];
+
+/// Source paths and the field ids of their columns. A record column's source is its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Binding(BTreeMap<String, i32>);
+
+impl Binding {
+    /// The binding of a table that was just made from these columns: by name.
+    pub(crate) fn fresh(table: &TableName, schema: &Schema, columns: &[footer::Column]) -> Result<Self, Error> {
+        let top = |name: &str| schema.as_struct().fields().iter().find(|f| f.name == name).map(|f| f.id);
+        let mut bound = BTreeMap::new();
+        for column in columns {
+            let id = top(&column.name).ok_or_else(|| unbound(table, column))?;
+            bound.insert(column.source.clone(), id);
+        }
+        for (name, ..) in RECORD_COLUMNS {
+            if let Some(id) = top(name) {
+                bound.insert(name.to_owned(), id);
+            }
+        }
+        Ok(Self(bound))
+    }
+
+    pub(crate) fn from_property(name: &str, text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text).map(Self).map_err(|e| Error::Stopped {
+            code: "fold.columns",
+            message: format!("the table property `{name}` is not readable: {e}"),
+            remedy: "set the property back to what an earlier metadata file holds".to_owned(),
+        })
+    }
+
+    pub(crate) fn to_property(&self) -> Result<String, Error> {
+        Ok(serde_json::to_string(&self.0)?)
+    }
+
+    /// The field id of a staged column, by its name in the object.
+    pub(crate) fn field_id(&self, footer: &Footer, column: &str) -> Option<i32> {
+        let source = footer.columns.iter().find(|c| c.name == column).map_or(column, |c| c.source.as_str());
+        self.0.get(source).copied()
+    }
+
+    /// Refuses an object with a column that the table does not have: adding columns is a change of the table.
+    pub(crate) fn covers(&self, table: &TableName, footer: &Footer) -> Result<(), Error> {
+        match footer.columns.iter().find(|c| !self.0.contains_key(&c.source)) {
+            None => Ok(()),
+            Some(column) => Err(unbound(table, column)),
+        }
+    }
+}
+
+fn unbound(table: &TableName, column: &footer::Column) -> Error {
+    Error::Stopped {
+        code: "fold.new_column",
+        message: format!(
+            "column `{}` (from `{}`, {}) is staged, and {table} has no column for it; this version does not add columns",
+            column.name, column.source_name, column.data_type
+        ),
+        remedy: "leave the column out with `exclude`, or fold into a new table; nothing staged is lost".to_owned(),
+    }
+}
+
+/// The columns of a table to be made for a pipeline, from what the newest staged object says of its rows.
+pub(crate) fn columns(pipeline: &Pipeline, footer: &Footer) -> Result<Vec<Column>, Error> {
+    let mut columns = Vec::new();
+    for column in &footer.columns {
+        let data_type = column.data_type.parse().map_err(|e| Error::Stopped {
+            code: "fold.column_type",
+            message: format!("column `{}` is staged with a type this version does not know: {e}", column.name),
+            remedy: "upgrade this installation".to_owned(),
+        })?;
+        let declared = pipeline.table.columns.iter().find(|c| c.name == column.name);
+        columns.push(Column {
+            name: column.name.clone(),
+            data_type,
+            required: column.required,
+            doc: declared.and_then(|c| c.doc.clone()),
+        });
+    }
+    if pipeline.table.record_columns {
+        columns.extend(RECORD_COLUMNS.map(|(name, data_type, required)| Column {
+            name: name.to_owned(),
+            data_type,
+            required,
+            doc: None,
+        }));
+    }
+    Ok(columns)
+}

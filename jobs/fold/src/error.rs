@@ -1,0 +1,129 @@
+//! Why a fold did not do its work. Nothing is lost by any of these: what was staged stays staged.
+
+use model::failure::Kind;
+use model::ledger;
+use staging::{object, store};
+use table::catalog;
+use table::fault::Fault;
+use table::snapshot;
+
+/// A fold's failure.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The store did not answer as it should.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// A staged object can't be read by this version.
+    #[error("{key}: {source}")]
+    Object {
+        /// The object.
+        key: String,
+        /// What is wrong.
+        #[source]
+        source: object::Error,
+    },
+    /// The catalog did not answer as it should.
+    #[error(transparent)]
+    Catalog(#[from] catalog::Error),
+    /// The snapshot could not be made.
+    #[error(transparent)]
+    Snapshot(#[from] snapshot::Error),
+    /// Rows could not be written, or do not fit the table.
+    #[error("{table}: {source}")]
+    Table {
+        /// The table.
+        table: String,
+        /// What is wrong.
+        #[source]
+        source: Fault,
+    },
+    /// A ledger or settlement can't be read, or would lose something.
+    #[error("{what}: {source}")]
+    Ledger {
+        /// Which one.
+        what: String,
+        /// What is wrong.
+        #[source]
+        source: ledger::Error,
+    },
+    /// The state of table and store is not one to go on from by itself. A person decides.
+    #[error("{message}")]
+    Stopped {
+        /// A stable, dotted name.
+        code: &'static str,
+        /// What was found, and what would happen.
+        message: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The pipeline is paused.
+    #[error("the pipeline is paused: {0}")]
+    Paused(String),
+    /// This machine's clock and the store's are too far apart.
+    #[error("this machine's clock is {seconds} s off the store's: more than {max} s makes minutes in keys unreliable")]
+    Clock {
+        /// How far, in seconds, ahead of the store when positive.
+        seconds: i64,
+        /// What is allowed.
+        max: i64,
+    },
+    /// Others kept changing the table.
+    #[error("{table} was changed by others during each of {attempts} attempts")]
+    Contended {
+        /// The table.
+        table: String,
+        /// How many times it was tried.
+        attempts: u32,
+    },
+    /// A persisted document could not be written as JSON.
+    #[error("a document could not be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Error {
+    /// What happens next.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Store(e) => e.kind(),
+            Self::Object { source, .. } => source.kind(),
+            Self::Catalog(e) => e.kind(),
+            Self::Snapshot(e) => e.kind(),
+            Self::Table { source, .. } => source.kind(),
+            Self::Ledger { source, .. } => source.kind(),
+            Self::Stopped { .. } | Self::Clock { .. } => Kind::Misconfigured,
+            Self::Paused(_) => Kind::Retry,
+            Self::Contended { .. } => Kind::Conflict,
+            Self::Json(_) => Kind::Bug,
+        }
+    }
+
+    /// A stable, dotted name.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Store(_) => "fold.store",
+            Self::Object { .. } => "fold.object",
+            Self::Catalog(_) => "fold.catalog",
+            Self::Snapshot(_) => "fold.snapshot",
+            Self::Table { .. } => "fold.table",
+            Self::Ledger { .. } => "fold.ledger",
+            Self::Stopped { code, .. } => code,
+            Self::Paused(_) => "fold.paused",
+            Self::Clock { .. } => "fold.clock",
+            Self::Contended { .. } => "fold.contended",
+            Self::Json(_) => "fold.json",
+        }
+    }
+
+    /// What a person can do about it, where that is not "run it again".
+    #[must_use]
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Stopped { remedy, .. } => Some(remedy),
+            Self::Clock { .. } => Some("set this machine's clock (NTP), then fold again"),
+            Self::Paused(_) => Some("remove the pause, then fold again"),
+            _ => None,
+        }
+    }
+}

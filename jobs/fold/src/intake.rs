@@ -1,0 +1,129 @@
+//! What is staged: two listing passes, and every object's footer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::clock::{Minute, Timestamp};
+use model::coordinate::TopicPartition;
+use model::coverage::Coverage;
+use model::id::PipelineId;
+use model::verdict::{self, Staged};
+use staging::footer::Footer;
+use staging::list::{self, Listed};
+use staging::object::{self, Object};
+use staging::store::{self, Store};
+
+use crate::error::Error;
+
+/// A staged object with its footer.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its key.
+    pub key: String,
+    /// The minute in its key.
+    pub minute: Minute,
+    /// Bytes.
+    pub size: u64,
+    /// What it says of itself.
+    pub footer: Footer,
+    /// How much of it may be used now: all when absent.
+    pub limits: Option<BTreeMap<TopicPartition, i64>>,
+}
+
+/// Everything that a plan is made from, beside the table.
+#[derive(Clone, Debug)]
+pub struct Intake {
+    /// Objects that may be used now, in order of their keys.
+    pub objects: Vec<Found>,
+    /// Objects that only the second pass saw and of which nothing may be used yet.
+    pub later: Vec<Minute>,
+    /// Objects that can't be read: key, minute, reason.
+    pub quarantined: Vec<(String, Minute, String)>,
+    /// Keys under the prefix that are no staged objects.
+    pub foreign: Vec<String>,
+    /// The store's time before the first page was read.
+    pub date: Timestamp,
+}
+
+impl Found {
+    /// The object as the protocol's judgement sees it.
+    #[must_use]
+    pub fn staged(&self) -> Staged<'_> {
+        Staged {
+            key: &self.key,
+            precedence: self.footer.precedence(),
+            origin: self.footer.origin,
+            coverage: &self.footer.coverage,
+            limits: self.limits.clone(),
+        }
+    }
+}
+
+/// Lists a pipeline's staged objects from a minute on and reads their footers. Those of `folded` are settled whole and left
+/// out; those of `damaged` are known to be unreadable, whatever their footers say.
+pub(crate) async fn take(
+    store: &dyn Store,
+    pipeline: &PipelineId,
+    low_minute: Option<Minute>,
+    folded: &BTreeSet<String>,
+    damaged: &BTreeMap<String, String>,
+) -> Result<Intake, Error> {
+    let mut passes = list::two_passes(store, pipeline, low_minute).await?;
+    for pass in [&mut passes.first, &mut passes.second] {
+        pass.objects.retain(|o| !folded.contains(&o.key.to_string()));
+    }
+    let date = passes.first.date;
+    let known: BTreeSet<String> = passes.first.objects.iter().map(|o| o.key.to_string()).collect();
+    let mut intake =
+        Intake { objects: Vec::new(), later: Vec::new(), quarantined: Vec::new(), foreign: passes.first.foreign, date };
+    let first = open_all(store, pipeline, passes.first.objects, damaged, &mut intake.quarantined).await?;
+    let second: Vec<Listed> =
+        passes.second.objects.into_iter().filter(|o| !known.contains(&o.key.to_string())).collect();
+    let second = open_all(store, pipeline, second, damaged, &mut intake.quarantined).await?;
+
+    let coverages = |found: &[Found]| -> Vec<Coverage> { found.iter().map(|f| f.footer.coverage.clone()).collect() };
+    let (first_coverage, second_coverage) = (coverages(&first), coverages(&second));
+    let limits =
+        verdict::limits(&first_coverage.iter().collect::<Vec<_>>(), &second_coverage.iter().collect::<Vec<_>>());
+    intake.objects = first;
+    for (mut found, limit) in second.into_iter().zip(limits) {
+        match limit {
+            None => intake.later.push(found.minute),
+            Some(limit) => {
+                found.limits = Some(limit);
+                intake.objects.push(found);
+            }
+        }
+    }
+    intake.objects.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(intake)
+}
+
+async fn open_all(
+    store: &dyn Store,
+    pipeline: &PipelineId,
+    listed: Vec<Listed>,
+    damaged: &BTreeMap<String, String>,
+    quarantined: &mut Vec<(String, Minute, String)>,
+) -> Result<Vec<Found>, Error> {
+    let mut found = Vec::with_capacity(listed.len());
+    for object in listed {
+        let (key, minute) = (object.key.to_string(), object.key.minute);
+        if let Some(why) = damaged.get(&key) {
+            quarantined.push((key, minute, why.clone()));
+            continue;
+        }
+        match Object::read_footer(store, &key, object.size).await {
+            Ok(footer) if footer.pipeline_id != *pipeline => {
+                let why = format!("it says that it belongs to pipeline `{}`", footer.pipeline_id);
+                quarantined.push((key, minute, why));
+            }
+            Ok(footer) => found.push(Found { key, minute, size: object.size, footer, limits: None }),
+            Err(error @ object::Error::Corrupt { .. }) => quarantined.push((key, minute, error.to_string())),
+            // Maintenance removes settled objects while we list; one that is gone was settled.
+            Err(object::Error::Store(store::Error::NotFound { .. })) => {}
+            Err(object::Error::Store(error)) => return Err(error.into()),
+            Err(source) => return Err(Error::Object { key, source }),
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,152 @@
+//! From staged objects to rows of the table: only the admitted ones, bound to the table's columns.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringViewArray};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{Field, Int32Type, Int64Type, Schema};
+use model::coordinate::{SourceId, TopicPartition};
+use model::interval::Intervals;
+use staging::object::{self, Object, Projection, Types};
+use table::data_file::Target;
+use table::fault::Fault;
+use table::schema::align::{Alignment, Match};
+
+use crate::bind::Binding;
+
+/// The key under which Arrow and Parquet carry a field id.
+const FIELD_ID: &str = "PARQUET:field_id";
+
+/// Why an object's rows can't be had.
+pub(crate) enum Error {
+    /// The object is at fault, and only it.
+    Object(object::Error),
+    /// The rows do not fit the table.
+    Table(Fault),
+}
+
+impl From<object::Error> for Error {
+    fn from(e: object::Error) -> Self {
+        Self::Object(e)
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(e: Fault) -> Self {
+        Self::Table(e)
+    }
+}
+
+/// The admitted rows of one object as batches in the target's schema, with their number by partition.
+pub(crate) fn admitted(
+    object: &Object,
+    table: &str,
+    admitted: &BTreeMap<TopicPartition, Intervals>,
+    binding: &Binding,
+    target: &Target,
+    counted: &mut BTreeMap<TopicPartition, u64>,
+) -> Result<Vec<RecordBatch>, Error> {
+    let footer = object.footer();
+    // All rows of the object are admitted when it speaks for every coordinate that it decided about: the common case.
+    let whole = footer.coverage.iter().all(|(at, c)| admitted.get(at).is_some_and(|a| a.contains_all(&c.decided())));
+    let mut wanted = Wanted::new(admitted, whole);
+
+    let rows = object.rows(table, &Projection { types: Types::Views, ..Projection::default() })?;
+    let incoming = rows.schema();
+    let fields: Vec<Field> = incoming
+        .fields()
+        .iter()
+        .map(|field| {
+            let field = field.as_ref().clone();
+            match binding.field_id(footer, field.name()) {
+                None => field,
+                Some(id) => field.with_metadata(HashMap::from([(FIELD_ID.to_owned(), id.to_string())])),
+            }
+        })
+        .collect();
+    let incoming = Arc::new(Schema::new(fields));
+    let alignment = Alignment::new(&incoming, target.arrow_schema(), Match::IdOrName, &[])?;
+
+    let mut batches = Vec::new();
+    for batch in rows {
+        let mut batch = batch?;
+        if let Some(mask) = wanted.mask(&batch)? {
+            batch = filter_record_batch(&batch, &mask).map_err(Fault::from)?;
+        }
+        if batch.num_rows() > 0 {
+            batches.push(alignment.apply(&batch)?);
+        }
+    }
+    wanted.into_counts(counted);
+    Ok(batches)
+}
+
+/// Picks rows by coordinate and counts them. Rows of one partition follow each other, so a look-up is needed only where
+/// topic or partition change.
+struct Wanted<'a> {
+    by_topic: HashMap<&'a str, HashMap<i32, Place<'a>>>,
+    whole: bool,
+    source: Option<&'a SourceId>,
+}
+
+struct Place<'a> {
+    admitted: &'a Intervals,
+    rows: u64,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(admitted: &'a BTreeMap<TopicPartition, Intervals>, whole: bool) -> Self {
+        // One object is one invocation's, and an invocation has one source.
+        let source = admitted.keys().next().map(|at| &at.source);
+        let mut by_topic: HashMap<&str, HashMap<i32, Place<'_>>> = HashMap::new();
+        for (at, admitted) in admitted.iter().filter(|(at, _)| Some(&at.source) == source) {
+            by_topic.entry(&at.topic).or_default().insert(at.partition, Place { admitted, rows: 0 });
+        }
+        Self { by_topic, whole, source }
+    }
+
+    /// Which rows to keep; `None` for all.
+    fn mask(&mut self, batch: &RecordBatch) -> Result<Option<BooleanArray>, object::Error> {
+        let damaged =
+            |what: &str| object::Error::Corrupt { why: format!("its rows have no readable {what}"), source: None };
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| damaged(name));
+        let topics: &StringViewArray =
+            column("_kafka_topic")?.as_string_view_opt().ok_or_else(|| damaged("_kafka_topic"))?;
+        let partitions =
+            column("_kafka_partition")?.as_primitive_opt::<Int32Type>().ok_or_else(|| damaged("_kafka_partition"))?;
+        let offsets =
+            column("_kafka_offset")?.as_primitive_opt::<Int64Type>().ok_or_else(|| damaged("_kafka_offset"))?;
+        if topics.null_count() + partitions.null_count() + offsets.null_count() > 0 {
+            return Err(damaged("coordinate"));
+        }
+        let mut keep = Vec::with_capacity(if self.whole { 0 } else { batch.num_rows() });
+        let rows = topics.iter().flatten().zip(partitions.values().iter()).zip(offsets.values().iter());
+        let mut rows = rows.peekable();
+        while let Some(((topic, partition), _)) = rows.peek().copied() {
+            let mut place = self.by_topic.get_mut(topic).and_then(|partitions| partitions.get_mut(partition));
+            while let Some(((_, _), offset)) = rows.next_if(|((t, p), _)| *t == topic && **p == *partition) {
+                let wanted = place.as_ref().is_some_and(|p| self.whole || p.admitted.contains(*offset));
+                if let Some(place) = &mut place
+                    && wanted
+                {
+                    place.rows += 1;
+                }
+                if !self.whole {
+                    keep.push(wanted);
+                }
+            }
+        }
+        Ok((!self.whole).then(|| BooleanArray::from(keep)))
+    }
+
+    fn into_counts(self, counted: &mut BTreeMap<TopicPartition, u64>) {
+        let Some(source) = self.source else { return };
+        for (topic, partitions) in self.by_topic {
+            for (partition, place) in partitions {
+                let at = TopicPartition { source: source.clone(), topic: topic.to_owned(), partition };
+                *counted.entry(at).or_default() += place.rows;
+            }
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! One run: read the state, take in what is staged, plan, write, commit; and again where others came first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use iceberg::io::FileIO;
+use iceberg::spec::DataFile;
+use model::clock::Clock;
+use model::coordinate::TopicPartition;
+use model::failure::Kind;
+use model::id::{Ids, PipelineId};
+use model::run::{Failure, Run, Stage, State as RunState};
+use model::stored::Tag;
+use model::verdict::Judgement;
+use pipeline::resolved::Pipeline;
+use staging::key;
+use staging::object::{self, Object};
+use staging::store::{self, Store};
+use table::catalog::{Catalog, Loaded, TableCreation};
+use table::data_file::{PartitionedWriter, Target};
+use table::fault::Fault;
+use table::snapshot::{self, Change, NewFile};
+use table::{partition, schema, sort};
+
+use crate::bind::{self, Binding};
+use crate::commit::{Attempt, Settled};
+use crate::error::Error;
+use crate::intake::{self, Intake};
+use crate::plan::{Plan, plan};
+use crate::report::{Report, TableReport};
+use crate::rows;
+use crate::state::State;
+
+/// How often a run plans anew when others commit between its plan and its swap, or an answer is lost. Each attempt
+/// re-reads the table; a table so busy that eight in a row fail needs fewer writers, not more attempts.
+const ATTEMPTS_MAX: u32 = 8;
+/// How often one plan's files are put on a new base after a certain conflict, before planning anew.
+const REBASES_MAX: u32 = 16;
+/// Unreadable objects found in one run before it gives up: each costs a plan from the start.
+const DAMAGED_MAX: usize = 100;
+/// How far a host's clock may be off the store's, in seconds.
+const CLOCK_SKEW_SECONDS_MAX: i64 = 60;
+/// A run still marked running after this long was killed, in microseconds: Lambda ends every run after 15 minutes.
+const RUN_MICROS_MAX: i64 = 15 * 60 * 1_000_000;
+/// The version of the type mapping that new tables remember.
+const MAPPING_VERSION: &str = "1";
+
+/// What may be set of a run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bytes of rows held in memory before they are written out.
+    pub memory_bytes: usize,
+    /// Plan only: nothing is written, not even the table.
+    pub dry_run: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        // Half of a small machine; a function passes its own share.
+        Self { memory_bytes: 512 * 1024 * 1024, dry_run: false }
+    }
+}
+
+/// A fold of one pipeline, with everything it works on.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    /// The pipeline.
+    pub pipeline: Arc<Pipeline>,
+    /// Its id.
+    pub id: PipelineId,
+    /// Where staged objects and settlements are.
+    pub store: Arc<dyn Store>,
+    /// Where the table is.
+    pub catalog: Arc<dyn Catalog>,
+    /// How the table's files are read and written.
+    pub io: FileIO,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids and file names.
+    pub ids: Arc<dyn Ids>,
+    /// What may be set.
+    pub settings: Settings,
+}
+
+/// How one attempt ended.
+enum Ended {
+    Done(TableReport),
+    /// Plan again: others committed, or an answer was lost.
+    Again,
+    /// Plan again without this object.
+    Damaged(String, String),
+}
+
+impl Fold {
+    /// Folds what is staged. Leaves the outcome in `runs/<pipeline-id>/fold.json`.
+    ///
+    /// # Errors
+    /// See [`Error`]. After any of them the table is as it was or holds the whole commit, and nothing staged is lost.
+    pub async fn run(&self) -> Result<Report, Error> {
+        self.not_paused().await?;
+        if self.settings.dry_run {
+            return self.fold().await;
+        }
+        let started = self.clock.now();
+        let mut run = Run {
+            schema: Tag::of::<Run>(),
+            stage: Stage::Fold,
+            state: RunState::Running,
+            started,
+            until: started.plus_micros(RUN_MICROS_MAX),
+            finished: None,
+            budget_bytes: None,
+            failure: None,
+            figures: BTreeMap::new(),
+        };
+        self.note(&run).await?;
+        let outcome = self.fold().await;
+        run.finished = Some(self.clock.now());
+        match &outcome {
+            Ok(report) => {
+                run.state = RunState::Done;
+                run.figures = figures(report);
+            }
+            Err(error) => {
+                run.state = RunState::Failed;
+                run.failure =
+                    Some(Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() });
+            }
+        }
+        // The work is done or has failed for its own reason: that this note could not be left must not hide it.
+        if let Err(error) = self.note(&run).await {
+            tracing::warn!(%error, "the run's outcome could not be noted");
+        }
+        outcome
+    }
+
+    async fn note(&self, run: &Run) -> Result<(), Error> {
+        let body = Bytes::from(serde_json::to_vec(run)?);
+        self.store.put(&key::run(&self.id, Stage::Fold.as_str()), body).await?;
+        Ok(())
+    }
+
+    async fn not_paused(&self) -> Result<(), Error> {
+        match self.store.get(&key::paused(&self.pipeline.name)).await {
+            Err(store::Error::NotFound { .. }) => Ok(()),
+            Ok(why) => {
+                let pause: serde_json::Value = serde_json::from_slice(&why).unwrap_or_default();
+                if pause.get("stage").and_then(|s| s.as_str()).is_some_and(|stage| stage == "ingest") {
+                    return Ok(());
+                }
+                let text = pause.get("why").and_then(|w| w.as_str()).unwrap_or("no reason was left");
+                Err(Error::Paused(text.to_owned()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn fold(&self) -> Result<Report, Error> {
+        let mut report = Report::default();
+        let mut damaged: BTreeMap<String, String> = BTreeMap::new();
+        let mut attempts = 0;
+        loop {
+            match self.attempt(&damaged, &mut report).await? {
+                Ended::Done(table) => {
+                    report.tables.push(table);
+                    return Ok(report);
+                }
+                Ended::Damaged(key, why) => {
+                    tracing::warn!(key, why, "a staged object can't be read; the rest goes on");
+                    damaged.insert(key.clone(), why.clone());
+                    if damaged.len() > DAMAGED_MAX {
+                        let source = object::Error::Corrupt { why, source: None };
+                        return Err(Error::Object { key, source });
+                    }
+                }
+                Ended::Again => {
+                    attempts += 1;
+                    report.conflicts_retried += 1;
+                    if attempts >= ATTEMPTS_MAX {
+                        return Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts });
+                    }
+                }
+            }
+        }
+    }
+
+    async fn attempt(&self, damaged: &BTreeMap<String, String>, report: &mut Report) -> Result<Ended, Error> {
+        let loaded = self.catalog.load(&self.pipeline.table.name).await?;
+        let state = match loaded {
+            None => None,
+            Some(loaded) => Some(State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?),
+        };
+        let low_minute = state.as_ref().filter(|s| !s.first_run).map(|s| s.ledger.low_minute);
+        let folded = match &state {
+            Some(state) => state.folded(self.store.as_ref(), &self.id).await?,
+            None => BTreeSet::new(),
+        };
+        let intake = intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged).await?;
+        self.clock_agrees(&intake)?;
+        report.staged_objects = intake.objects.len() as u64;
+        report.staged_bytes = intake.objects.iter().map(|o| o.size).sum();
+        report.quarantined = intake.quarantined.iter().map(|(key, _, why)| (key.clone(), why.clone())).collect();
+        report.foreign_keys = intake.foreign.len() as u64;
+
+        let Some(newest) = intake.objects.iter().max_by_key(|o| (o.footer.precedence(), &o.key)) else {
+            return Ok(Ended::Done(self.unchanged()));
+        };
+        let state = match state {
+            Some(state) => state,
+            None if self.settings.dry_run => {
+                let empty = model::ledger::Ledger::empty(model::clock::Timestamp::from_micros(0).minute());
+                let plan = plan(&empty, &BTreeMap::new(), &intake);
+                return Ok(Ended::Done(self.planned(&plan)));
+            }
+            None => match self.create(&newest.footer).await? {
+                Some(loaded) => State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?,
+                None => return Ok(Ended::Again),
+            },
+        };
+        let undelivered = state.undelivered(self.store.as_ref(), &self.id).await?;
+        let plan = plan(&state.ledger, &undelivered, &intake);
+        if plan.is_empty() || self.settings.dry_run {
+            let mut table = self.planned(&plan);
+            table.metadata_location = Some(state.loaded.metadata_location.clone());
+            return Ok(Ended::Done(table));
+        }
+        let binding = match &state.binding {
+            Some(binding) => binding.clone(),
+            None => Binding::fresh(
+                &self.pipeline.table.name,
+                state.loaded.metadata.current_schema(),
+                &newest.footer.columns,
+            )?,
+        };
+        let mut judgement = plan.judgement.clone();
+        let files = match self.write(&state, &intake, &mut judgement, &binding).await? {
+            Ok(files) => files,
+            Err((key, why)) => return Ok(Ended::Damaged(key, why)),
+        };
+        let attempt = Attempt {
+            store: self.store.as_ref(),
+            ids: self.ids.as_ref(),
+            pipeline: &self.id,
+            plan: &plan,
+            judgement: &judgement,
+            binding: &binding,
+            date: intake.date,
+        };
+        self.commit(&attempt, state, files).await
+    }
+
+    fn clock_agrees(&self, intake: &Intake) -> Result<(), Error> {
+        let seconds = (self.clock.now().micros() - intake.date.micros()) / 1_000_000;
+        if seconds.abs() > CLOCK_SKEW_SECONDS_MAX {
+            return Err(Error::Clock { seconds, max: CLOCK_SKEW_SECONDS_MAX });
+        }
+        Ok(())
+    }
+
+    /// Makes the table from what the newest object says of its rows. `None` when somebody made it first.
+    async fn create(&self, footer: &staging::footer::Footer) -> Result<Option<Loaded>, Error> {
+        let name = &self.pipeline.table.name;
+        let fault = |source: Fault| Error::Table { table: name.to_string(), source };
+        let columns = bind::columns(&self.pipeline, footer)?;
+        let schema = Arc::new(schema::iceberg_schema(&columns).map_err(fault)?);
+        let spec = partition::spec(&schema, &self.pipeline.table.partition_by).map_err(fault)?;
+        let order = sort::order(&schema, &self.pipeline.table.sort_by).map_err(fault)?;
+        let mut properties: std::collections::HashMap<String, String> =
+            self.pipeline.table.properties.clone().into_iter().collect();
+        properties.insert(bind::MAPPING_VERSION.to_owned(), MAPPING_VERSION.to_owned());
+        let creation = TableCreation::new(schema.as_ref().clone(), spec, order, properties);
+        match self.catalog.create(name, creation).await {
+            Ok(loaded) => Ok(Some(loaded)),
+            Err(table::catalog::Error::AlreadyExists { .. }) => Ok(None),
+            // Whether it was made, the next attempt's load tells.
+            Err(error) if error.kind() == Kind::OutcomeUnknown => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes the admitted rows as data files and counts them into the judgement. Gives key and reason of an object that
+    /// turned out to be unreadable.
+    async fn write(
+        &self,
+        state: &State,
+        intake: &Intake,
+        judgement: &mut Judgement,
+        binding: &Binding,
+    ) -> Result<Result<Vec<DataFile>, (String, String)>, Error> {
+        let name = self.pipeline.table.name.to_string();
+        let fault = |source: Fault| Error::Table { table: name.clone(), source };
+        let keys = &self.pipeline.table.primary_key;
+        let target =
+            Target::new(&state.loaded.metadata, keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
+        let target = Arc::new(target);
+        let mut writer = PartitionedWriter::new(Arc::clone(&target), self.settings.memory_bytes).map_err(fault)?;
+        let mut counted: BTreeMap<TopicPartition, u64> = BTreeMap::new();
+        for (found, admitted) in intake.objects.iter().zip(&judgement.admitted) {
+            if admitted.is_empty() || found.footer.table(&name).is_none() {
+                continue;
+            }
+            binding.covers(&self.pipeline.table.name, &found.footer)?;
+            let rows = match Object::read(self.store.as_ref(), &found.key).await {
+                Ok(object) => rows::admitted(&object, &name, admitted, binding, &target, &mut counted),
+                Err(error) => Err(error.into()),
+            };
+            let batches = match rows {
+                Ok(batches) => batches,
+                Err(rows::Error::Object(error @ object::Error::Corrupt { .. })) => {
+                    return Ok(Err((found.key.clone(), error.to_string())));
+                }
+                Err(rows::Error::Object(object::Error::Store(error))) => return Err(error.into()),
+                Err(rows::Error::Object(source)) => return Err(Error::Object { key: found.key.clone(), source }),
+                Err(rows::Error::Table(source)) => {
+                    return Err(Error::Table { table: format!("{} into {name}", found.key), source });
+                }
+            };
+            for batch in batches {
+                writer.write(batch).await.map_err(fault)?;
+            }
+        }
+        for (at, rows) in counted {
+            if let Some(settled) = judgement.partitions.get_mut(&at) {
+                settled.counts.rows_added = rows;
+            }
+        }
+        Ok(Ok(writer.finish().await.map_err(fault)?))
+    }
+
+    /// Settles and commits. After a certain conflict with the ledger unmoved, the files stay and only the manifest list
+    /// is made anew; after an unknown outcome only a positive look-up counts, and otherwise everything starts over under
+    /// new names.
+    async fn commit(&self, attempt: &Attempt<'_>, mut state: State, files: Vec<DataFile>) -> Result<Ended, Error> {
+        let spec_id = state.loaded.metadata.default_partition_spec_id();
+        let data_files = files.len() as u64;
+        let change = Change::append(files.into_iter().map(|file| NewFile { spec_id, file }).collect());
+        let mut settled = attempt.settle(&state).await?;
+        let mut prepared =
+            snapshot::prepare(&state.loaded, change, settled.terms.clone(), &self.io, self.ids.as_ref()).await?;
+        for _ in 0..REBASES_MAX {
+            let sent =
+                self.catalog.commit(&state.loaded, prepared.requirements().to_vec(), prepared.updates().to_vec()).await;
+            let error = match sent {
+                Ok(loaded) => return Ok(Ended::Done(self.done(attempt, &loaded, &prepared, data_files))),
+                Err(error) => error,
+            };
+            if !matches!(error.kind(), Kind::Conflict | Kind::OutcomeUnknown) {
+                return Err(error.into());
+            }
+            let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else { return Ok(Ended::Again) };
+            let Settled { commit, .. } = &settled;
+            let now = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
+            if now.holds(&self.id, commit) {
+                return Ok(Ended::Done(self.done(attempt, &now.loaded, &prepared, data_files)));
+            }
+            let unmoved = now.ledger == state.ledger
+                && now.uuid == state.uuid
+                && now.binding == state.binding
+                && now.loaded.metadata.current_schema_id() == state.loaded.metadata.current_schema_id()
+                && now.loaded.metadata.default_partition_spec_id() == spec_id;
+            if error.kind() == Kind::OutcomeUnknown || !unmoved {
+                return Ok(Ended::Again);
+            }
+            state = now;
+            settled = attempt.settle(&state).await?;
+            prepared = prepared.rebase(&state.loaded, settled.terms.clone(), &self.io, self.ids.as_ref()).await?;
+        }
+        Ok(Ended::Again)
+    }
+
+    fn unchanged(&self) -> TableReport {
+        TableReport { name: self.pipeline.table.name.to_string(), ..TableReport::default() }
+    }
+
+    fn planned(&self, plan: &Plan) -> TableReport {
+        let counts = plan.judgement.counts();
+        TableReport {
+            duplicates: counts.duplicates,
+            filtered: counts.filtered,
+            undelivered: counts.undelivered,
+            dead_letters: counts.dead,
+            ..self.unchanged()
+        }
+    }
+
+    fn done(
+        &self,
+        attempt: &Attempt<'_>,
+        loaded: &Loaded,
+        prepared: &snapshot::Prepared,
+        data_files: u64,
+    ) -> TableReport {
+        let counts = attempt.judgement.counts();
+        TableReport {
+            committed: true,
+            snapshot_id: Some(prepared.snapshot().snapshot_id()),
+            metadata_location: Some(loaded.metadata_location.clone()),
+            rows_added: counts.rows_added,
+            data_files,
+            ..self.planned(attempt.plan)
+        }
+    }
+}
+
+fn figures(report: &Report) -> BTreeMap<String, u64> {
+    let mut figures = BTreeMap::from([
+        ("staged_objects".to_owned(), report.staged_objects),
+        ("staged_bytes".to_owned(), report.staged_bytes),
+        ("quarantined".to_owned(), report.quarantined.len() as u64),
+        ("conflicts_retried".to_owned(), u64::from(report.conflicts_retried)),
+    ]);
+    for table in &report.tables {
+        for (name, n) in [
+            ("rows_added", table.rows_added),
+            ("duplicates", table.duplicates),
+            ("undelivered", table.undelivered),
+            ("dead_letters", table.dead_letters),
+            ("filtered", table.filtered.values().sum()),
+        ] {
+            *figures.entry(name.to_owned()).or_default() += n;
+        }
+    }
+    figures
+}

@@ -1,0 +1,270 @@
+//! What the table says of its own past, checked before anything is planned from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iceberg::spec::TableMetadata;
+use model::clock::Timestamp;
+use model::coordinate::TopicPartition;
+use model::id::{CommitId, PipelineId, TableUuid};
+use model::interval::Intervals;
+use model::ledger::{self, Ledger};
+use model::settlement::{Settlement, summary_key};
+use pipeline::resolved::{Exists, Pipeline};
+use staging::key;
+use staging::store::{self, Store};
+use table::catalog::Loaded;
+use table::snapshot::ancestry;
+
+use crate::bind::{self, Binding};
+use crate::error::Error;
+use crate::ledger_property;
+
+/// Settlements looked at when a ledger is missing. There are as many as folds within the retention; to be sure that none
+/// of them was committed, a few are enough to say no, and past this many a person is asked.
+const SETTLEMENTS_MAX: usize = 1000;
+
+/// Settlements read for the list of objects to skip: the folds of half an hour, one every ten seconds. Beyond it objects
+/// are judged again, which costs their footers.
+const SKIP_SETTLEMENTS_MAX: usize = 180;
+
+/// A table as a fold goes on from it.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) loaded: Loaded,
+    pub(crate) uuid: TableUuid,
+    pub(crate) ledger: Ledger,
+    /// Absent before the first commit of this pipeline: then columns are bound by name.
+    pub(crate) binding: Option<Binding>,
+    /// Whether this pipeline has never committed to the table.
+    pub(crate) first_run: bool,
+}
+
+/// One snapshot's word for a pipeline's commit: its id and the key of its settlement.
+fn commit_of<'a>(summary: &'a std::collections::HashMap<String, String>, key: &str) -> Option<(&'a str, &'a str)> {
+    summary.get(key)?.split_once(' ')
+}
+
+impl State {
+    /// Reads ledger and binding from a table and checks them against its history.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the table is not this pipeline's to write, when its ledger is missing although the
+    /// pipeline has committed before, or when ledger and snapshots contradict each other (a rollback by another engine).
+    pub(crate) async fn read(
+        store: &dyn Store,
+        pipeline: &Pipeline,
+        id: &PipelineId,
+        loaded: Loaded,
+    ) -> Result<Self, Error> {
+        let metadata = &loaded.metadata;
+        let uuid = TableUuid::new(metadata.uuid().to_string());
+        if !metadata.properties().contains_key(bind::MAPPING_VERSION) {
+            return Err(Error::Stopped {
+                code: "fold.foreign_table",
+                message: format!("{} exists and was not made by frazil", loaded.name),
+                remedy: "choose another table name; joining a table that others made is not part of this version"
+                    .to_owned(),
+            });
+        }
+        let property = ledger::property(id);
+        let Some(text) = metadata.properties().get(&property) else {
+            never_committed(store, id, &loaded, &uuid).await?;
+            if pipeline.table.exists == Exists::MustBeNew && metadata.last_sequence_number() > 0 {
+                return Err(Error::Stopped {
+                    code: "fold.table_exists",
+                    message: format!(
+                        "{} has snapshots already, and the pipeline says `exists = \"must-be-new\"`",
+                        loaded.name
+                    ),
+                    remedy: "choose another table name, or `exists = \"create\"`".to_owned(),
+                });
+            }
+            let ledger = Ledger::empty(Timestamp::from_micros(0).minute());
+            return Ok(Self { loaded, uuid, ledger, binding: None, first_run: true });
+        };
+        let ledger = ledger_property::read(store, &property, text).await?;
+        not_moved(metadata, id, &ledger, &loaded)?;
+        let name = bind::property(id);
+        let binding = match metadata.properties().get(&name) {
+            Some(text) => Binding::from_property(&name, text)?,
+            None => {
+                return Err(Error::Stopped {
+                    code: "fold.columns",
+                    message: format!("{} has lost its property `{name}`", loaded.name),
+                    remedy: "set the property back to what an earlier metadata file holds".to_owned(),
+                });
+            }
+        };
+        Ok(Self { loaded, uuid, ledger, binding: Some(binding), first_run: false })
+    }
+
+    /// The exact offsets behind the ledger's `undelivered` counts, as far as settlements of retained snapshots hold them.
+    ///
+    /// # Errors
+    /// When the store fails or a settlement can't be read.
+    pub(crate) async fn undelivered(
+        &self,
+        store: &dyn Store,
+        id: &PipelineId,
+    ) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
+        let mut known: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
+        if self.ledger.totals().undelivered == 0 {
+            return Ok(known);
+        }
+        let settlements = self.settlements(store, id, usize::MAX, Timestamp::from_micros(i64::MIN)).await?;
+        for settlement in settlements.iter().rev() {
+            for (list, adds) in [(&settlement.undelivered, true), (&settlement.found, false)] {
+                for entry in list {
+                    let at = TopicPartition {
+                        source: entry.source.clone(),
+                        topic: entry.topic.clone(),
+                        partition: entry.partition,
+                    };
+                    let set = known.entry(at).or_default();
+                    *set = if adds { set.union(&entry.offsets) } else { set.subtract(&entry.offsets) };
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// Keys of staged objects that a retained commit has folded whole, as far as a listing from `low_minute` on would show
+    /// them again. Only settlements that a snapshot on main's ancestry names count. Nothing rests on this list but work
+    /// and figures: an object that is missing from it is judged again, and found settled.
+    ///
+    /// # Errors
+    /// When the store fails or a settlement can't be read.
+    pub(crate) async fn folded(&self, store: &dyn Store, id: &PipelineId) -> Result<BTreeSet<String>, Error> {
+        let since = self.ledger.low_minute.start();
+        let settlements = self.settlements(store, id, SKIP_SETTLEMENTS_MAX, since).await?;
+        Ok(settlements.into_iter().flat_map(|s| s.objects).collect())
+    }
+
+    /// The settlements of retained commits, newest first, written at `since` or later.
+    async fn settlements(
+        &self,
+        store: &dyn Store,
+        id: &PipelineId,
+        max: usize,
+        since: Timestamp,
+    ) -> Result<Vec<Settlement>, Error> {
+        let summary = summary_key(id);
+        let mut settlements: Vec<Settlement> = Vec::new();
+        let mut last = "";
+        for snapshot in ancestry(&self.loaded.metadata) {
+            let Some((_, key)) = commit_of(&snapshot.summary().additional_properties, &summary) else { continue };
+            // Other writers may carry the key on; each settlement counts once.
+            if key == last {
+                continue;
+            }
+            last = key;
+            match read_settlement(store, key).await? {
+                Some(settlement) if settlement.at < since => break,
+                Some(settlement) => settlements.push(settlement),
+                None => tracing::warn!(key, "a settlement named by a snapshot is gone"),
+            }
+            if settlements.len() >= max {
+                break;
+            }
+        }
+        Ok(settlements)
+    }
+
+    /// Whether an attempt of ours is in the table: in the ledger, else in a snapshot's summary. The ledger remembers the
+    /// newest commits even after their snapshots expired; snapshots tell it even if the property was unset meanwhile.
+    pub(crate) fn holds(&self, id: &PipelineId, commit: &CommitId) -> bool {
+        let key = summary_key(id);
+        self.ledger.knows(commit)
+            || ancestry(&self.loaded.metadata).any(|snapshot| {
+                commit_of(&snapshot.summary().additional_properties, &key).is_some_and(|(c, _)| c == commit.as_str())
+            })
+    }
+}
+
+/// The newest commit on main's retained ancestry must be the ledger's newest: a table moved back, moved forward or
+/// replaced by other hands would lose or repeat rows.
+fn not_moved(metadata: &TableMetadata, id: &PipelineId, ledger: &Ledger, loaded: &Loaded) -> Result<(), Error> {
+    let key = summary_key(id);
+    let newest = ancestry(metadata)
+        .find_map(|snapshot| commit_of(&snapshot.summary().additional_properties, &key).map(|(commit, _)| commit));
+    let expected = ledger.commits.front().map_or("none", CommitId::as_str);
+    if newest == Some(expected) {
+        return Ok(());
+    }
+    let found = newest.map_or_else(|| "no snapshot of this pipeline".to_owned(), |c| format!("commit {c}"));
+    Err(Error::Stopped {
+        code: "fold.rewound",
+        message: format!(
+            "{}: its ledger ends with commit {expected}, and its history ends with {found}: the table was rolled back, \
+             rolled forward, replaced, or its snapshots expired, by another hand",
+            loaded.name
+        ),
+        remedy: "move main to the snapshot whose summary names the ledger's commit; nothing staged is lost meanwhile"
+            .to_owned(),
+    })
+}
+
+/// Makes sure that a table without a ledger of ours never had one.
+async fn never_committed(store: &dyn Store, id: &PipelineId, loaded: &Loaded, uuid: &TableUuid) -> Result<(), Error> {
+    let metadata = &loaded.metadata;
+    // A table that never had a snapshot has none of ours, whatever attempts left behind.
+    if metadata.last_sequence_number() == 0 {
+        return Ok(());
+    }
+    let lost = |what: String| Error::Stopped {
+        code: "fold.ledger_missing",
+        message: format!("{} has no ledger of this pipeline, but {what}: folding would repeat rows", loaded.name),
+        remedy: format!(
+            "set the table property `{}` back to what an earlier metadata file holds; nothing staged is lost meanwhile",
+            ledger::property(id)
+        ),
+    };
+    let key = summary_key(id);
+    if let Some(snapshot) = ancestry(metadata).find(|s| s.summary().additional_properties.contains_key(&key)) {
+        return Err(lost(format!("snapshot {} carries its commit", snapshot.snapshot_id())));
+    }
+    // An attempt writes its settlement before its commit. One that died between the two left a settlement and no ledger:
+    // harmless if it can be shown that its snapshot was never made.
+    let mut continuation = None;
+    let mut seen = 0;
+    loop {
+        let page = store.list(&key::settled_prefix(id, uuid), None, continuation.as_deref()).await?;
+        for object in page.objects {
+            seen += 1;
+            if seen > SETTLEMENTS_MAX {
+                return Err(lost(format!("more than {SETTLEMENTS_MAX} settlements name it")));
+            }
+            if object.key.ends_with(".ledger.json") {
+                continue;
+            }
+            let Some(settlement) = read_settlement(store, &object.key).await? else { continue };
+            if settlement.ledger.commits.len() != 1 || !never_made(metadata, &settlement) {
+                return Err(lost(format!("`{}` may have settled something for it", object.key)));
+            }
+        }
+        match page.next {
+            Some(next) => continuation = Some(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Whether the snapshot that a first settlement was written for certainly is not in the table's history: its parent is
+/// still main, or the snapshot that took its place after that parent is retained (and, as the caller saw, not ours).
+fn never_made(metadata: &TableMetadata, settlement: &Settlement) -> bool {
+    let head = metadata.current_snapshot().map(|s| s.snapshot_id());
+    if settlement.parent_snapshot == head {
+        return true;
+    }
+    ancestry(metadata).any(|s| s.parent_snapshot_id() == settlement.parent_snapshot)
+}
+
+async fn read_settlement(store: &dyn Store, key: &str) -> Result<Option<Settlement>, Error> {
+    match store.get(key).await {
+        Ok(bytes) => Settlement::from_json(&bytes)
+            .map(Some)
+            .map_err(|source| Error::Ledger { what: format!("the settlement `{key}`"), source }),
+        Err(store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
