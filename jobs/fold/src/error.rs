@@ -12,7 +12,7 @@ use table::snapshot;
 pub enum Error {
     /// The store did not answer as it should.
     #[error(transparent)]
-    Store(#[from] store::Error),
+    Store(Box<store::Error>),
     /// A staged object can't be read by this version.
     #[error("{key}: {source}")]
     Object {
@@ -20,22 +20,22 @@ pub enum Error {
         key: String,
         /// What is wrong.
         #[source]
-        source: object::Error,
+        source: Box<object::Error>,
     },
     /// The catalog did not answer as it should.
     #[error(transparent)]
-    Catalog(#[from] catalog::Error),
+    Catalog(Box<catalog::Error>),
     /// The snapshot could not be made.
     #[error(transparent)]
-    Snapshot(#[from] snapshot::Error),
+    Snapshot(Box<snapshot::Error>),
     /// Rows could not be written, or do not fit the table.
     #[error("{table}: {source}")]
     Table {
         /// The table.
         table: String,
-        /// What is wrong.
+        /// What is wrong. Boxed, as the other rare and large ones: a result is passed through many hands.
         #[source]
-        source: Fault,
+        source: Box<Fault>,
     },
     /// A ledger or settlement can't be read, or would lose something.
     #[error("{what}: {source}")]
@@ -80,7 +80,33 @@ pub enum Error {
     Json(#[from] serde_json::Error),
 }
 
+impl From<store::Error> for Error {
+    fn from(e: store::Error) -> Self {
+        Self::Store(Box::new(e))
+    }
+}
+
+impl From<catalog::Error> for Error {
+    fn from(e: catalog::Error) -> Self {
+        Self::Catalog(Box::new(e))
+    }
+}
+
+impl From<snapshot::Error> for Error {
+    fn from(e: snapshot::Error) -> Self {
+        Self::Snapshot(Box::new(e))
+    }
+}
+
 impl Error {
+    pub(crate) fn table(table: impl Into<String>, source: Fault) -> Self {
+        Self::Table { table: table.into(), source: Box::new(source) }
+    }
+
+    pub(crate) fn object(key: impl Into<String>, source: object::Error) -> Self {
+        Self::Object { key: key.into(), source: Box::new(source) }
+    }
+
     /// What happens next.
     #[must_use]
     pub fn kind(&self) -> Kind {

@@ -122,7 +122,7 @@ async fn open_all(
             // Maintenance removes settled objects while we list; one that is gone was settled.
             Err(object::Error::Store(store::Error::NotFound { .. })) => {}
             Err(object::Error::Store(error)) => return Err(error.into()),
-            Err(source) => return Err(Error::Object { key, source }),
+            Err(source) => return Err(Error::object(key, source)),
         }
     }
     Ok(found)

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use model::id::{CommitId, PipelineId, TableUuid};
-use model::ledger::{self, Ledger, PROPERTY_BYTES_MAX, Pointer};
+use model::ledger::{Ledger, PROPERTY_BYTES_MAX, Pointer};
 use model::stored::Tag;
 use sha2::{Digest, Sha256};
 use staging::key;
@@ -51,8 +51,7 @@ pub(crate) async fn read(store: &dyn Store, property: &str, text: &str) -> Resul
         return Err(stopped(format!("the ledger's object `{}` is not the one that was written", pointer.object)));
     }
     let text = String::from_utf8_lossy(&bytes);
-    Ledger::from_json(&text)
-        .map_err(|source| Error::Ledger { what: pointer.object.clone(), source: ledger::Error::from(source) })
+    Ledger::from_json(&text).map_err(|source| Error::Ledger { what: pointer.object.clone(), source })
 }
 
 fn digest(bytes: &[u8]) -> String {

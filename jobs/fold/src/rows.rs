@@ -21,20 +21,20 @@ const FIELD_ID: &str = "PARQUET:field_id";
 /// Why an object's rows can't be had.
 pub(crate) enum Error {
     /// The object is at fault, and only it.
-    Object(object::Error),
+    Object(Box<object::Error>),
     /// The rows do not fit the table.
-    Table(Fault),
+    Table(Box<Fault>),
 }
 
 impl From<object::Error> for Error {
     fn from(e: object::Error) -> Self {
-        Self::Object(e)
+        Self::Object(Box::new(e))
     }
 }
 
 impl From<Fault> for Error {
     fn from(e: Fault) -> Self {
-        Self::Table(e)
+        Self::Table(Box::new(e))
     }
 }
 

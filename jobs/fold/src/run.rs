@@ -171,7 +171,7 @@ impl Fold {
                     damaged.insert(key.clone(), why.clone());
                     if damaged.len() > DAMAGED_MAX {
                         let source = object::Error::Corrupt { why, source: None };
-                        return Err(Error::Object { key, source });
+                        return Err(Error::object(key, source));
                     }
                 }
                 Ended::Again => {
@@ -261,7 +261,7 @@ impl Fold {
     /// Makes the table from what the newest object says of its rows. `None` when somebody made it first.
     async fn create(&self, footer: &staging::footer::Footer) -> Result<Option<Loaded>, Error> {
         let name = &self.pipeline.table.name;
-        let fault = |source: Fault| Error::Table { table: name.to_string(), source };
+        let fault = |source: Fault| Error::table(name.to_string(), source);
         let columns = bind::columns(&self.pipeline, footer)?;
         let schema = Arc::new(schema::iceberg_schema(&columns).map_err(fault)?);
         let spec = partition::spec(&schema, &self.pipeline.table.partition_by).map_err(fault)?;
@@ -289,7 +289,7 @@ impl Fold {
         binding: &Binding,
     ) -> Result<Result<Vec<DataFile>, (String, String)>, Error> {
         let name = self.pipeline.table.name.to_string();
-        let fault = |source: Fault| Error::Table { table: name.clone(), source };
+        let fault = |source: Fault| Error::table(name.clone(), source);
         let keys = &self.pipeline.table.primary_key;
         let target =
             Target::new(&state.loaded.metadata, keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
@@ -307,13 +307,13 @@ impl Fold {
             };
             let batches = match rows {
                 Ok(batches) => batches,
-                Err(rows::Error::Object(error @ object::Error::Corrupt { .. })) => {
-                    return Ok(Err((found.key.clone(), error.to_string())));
-                }
-                Err(rows::Error::Object(object::Error::Store(error))) => return Err(error.into()),
-                Err(rows::Error::Object(source)) => return Err(Error::Object { key: found.key.clone(), source }),
-                Err(rows::Error::Table(source)) => {
-                    return Err(Error::Table { table: format!("{} into {name}", found.key), source });
+                Err(rows::Error::Object(error)) => match *error {
+                    error @ object::Error::Corrupt { .. } => return Ok(Err((found.key.clone(), error.to_string()))),
+                    object::Error::Store(error) => return Err(error.into()),
+                    error => return Err(Error::object(&found.key, error)),
+                },
+                Err(rows::Error::Table(fault)) => {
+                    return Err(Error::table(format!("{} into {name}", found.key), *fault));
                 }
             };
             for batch in batches {
