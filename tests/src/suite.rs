@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod arrows;
 #[cfg(test)]
+mod contracts;
+#[cfg(test)]
 mod docs;
 
 use std::path::Path;
