@@ -1,1 +1,165 @@
-//! stub
+//! The command line: every job, function and tool of frazil as a subcommand of one binary.
+//!
+//! Entry points: [`run`] for a process-like call with two streams, [`run_on`] for one with everything given. Both parse
+//! the arguments, run the command, and leave its answer on stdout: text, or under `--json` one document. [`manners`]
+//! holds what all commands share; [`generator`] makes the demo's events.
+//!
+//! Commands reach the outside through [`host::Host`] only, and never print: everything goes through
+//! [`manners::output::Output`].
+
+pub mod arguments;
+mod command;
+mod environment;
+pub mod generator;
+pub mod host;
+pub mod manners;
+mod query;
+mod tables;
+mod value;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use model::clock::SystemClock;
+use model::failure::Kind;
+use model::id::SystemIds;
+
+use arguments::{Arguments, Command, Glance};
+use host::Host;
+use manners::exit::Exit;
+use manners::failure::Failure;
+use manners::output::Output;
+use manners::progress::Progress;
+
+/// Runs a command line, program name first, in the current folder with an empty stdin.
+pub fn run<A: Into<OsString>>(
+    arguments: impl IntoIterator<Item = A>,
+    stdout: &mut (dyn Write + Send),
+    stderr: &mut (dyn Write + Send),
+) -> Exit {
+    let mut stdin = std::io::empty();
+    let host = Host {
+        stdin: &mut stdin,
+        stdout,
+        stderr,
+        terminal: false,
+        folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(SystemIds),
+        log: |_| {},
+    };
+    run_on(host, arguments)
+}
+
+/// Runs a command line, program name first, on a host.
+pub fn run_on<A: Into<OsString>>(host: Host<'_>, arguments: impl IntoIterator<Item = A>) -> Exit {
+    let raw: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let glance = Glance::at(&raw);
+    let parsed = match Arguments::try_parse_from(&raw) {
+        Ok(parsed) => parsed,
+        Err(error) => return misunderstood(&error, &glance, host),
+    };
+    let Arguments { global, command } = parsed;
+    (host.log)(match (global.quiet, global.verbose) {
+        (true, _) => Some("error"),
+        (false, 0) => None,
+        (false, 1) => Some("info"),
+        (false, _) => Some("debug"),
+    });
+    let output = Output::new(host.stdout, host.stderr, global.json, global.quiet);
+    let mut session = Session {
+        output,
+        stdin: host.stdin,
+        progress: Progress::new(host.terminal && !global.quiet),
+        folder: host.folder,
+        clock: host.clock,
+        ids: host.ids,
+        env: global.env,
+        dir: global.dir,
+    };
+    match perform(&command, &mut session) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            session.output.fail(Some(command.name()), &failure);
+            failure.exit()
+        }
+    }
+}
+
+/// The stack of a query's thread: reserved, and used only as deep as the statement nests.
+const QUERY_STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// What a running command works with.
+struct Session<'a> {
+    output: Output<'a>,
+    stdin: &'a mut (dyn std::io::BufRead + Send),
+    progress: Progress,
+    folder: PathBuf,
+    clock: Arc<dyn model::clock::Clock>,
+    ids: Arc<dyn model::id::Ids>,
+    env: Option<String>,
+    dir: Option<PathBuf>,
+}
+
+fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    // One thread: a command does one thing after another, and blocking file calls have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|e| Failure::of(Kind::Retry, "runtime.start", &e))?;
+    match command {
+        Command::Demo(arguments) => runtime.block_on(command::demo::run(arguments, session)),
+        Command::Ingest(arguments) => runtime.block_on(command::ingest::run(arguments, session)),
+        Command::Fold(arguments) => runtime.block_on(command::fold::run(arguments, session)),
+        Command::Decode(arguments) => command::decode::run(arguments, session),
+        // Planners recurse once per operator of a statement; how many there may be is bounded with this stack in mind.
+        Command::Query(arguments) => std::thread::scope(|scope| {
+            let work = || runtime.block_on(command::query::run(arguments, session));
+            let thread = std::thread::Builder::new().stack_size(QUERY_STACK_BYTES).spawn_scoped(scope, work);
+            let thread = thread.map_err(|e| Failure::of(Kind::Retry, "runtime.start", &e))?;
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(Failure::new(Kind::Bug, "query.engine", "the query's thread panicked")))
+        }),
+    }
+}
+
+/// Answers a command line that clap did not take: help and version are answers, the rest are usage errors.
+fn misunderstood(error: &clap::Error, glance: &Glance, host: Host<'_>) -> Exit {
+    let mut output = Output::new(host.stdout, host.stderr, glance.json, false);
+    let rendered = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match output.text(&rendered) {
+            Ok(()) => Exit::Done,
+            Err(failure) => failure.exit(),
+        },
+        _ if glance.json => {
+            let message = rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end();
+            let first = message.split("\n\n").next().unwrap_or(message);
+            let failure = Failure::usage("usage", first).remedy(match &glance.command {
+                Some(command) => format!("frazil {command} --help"),
+                None => "frazil --help".to_owned(),
+            });
+            output.fail(glance.command.as_deref(), &failure);
+            Exit::Usage
+        }
+        _ => {
+            output.warn(rendered.trim_end());
+            Exit::Usage
+        }
+    }
+}
+
+/// The answer to Ctrl-C, on the process's own streams: whatever the command was doing, what it stored is whole.
+pub fn interrupted(arguments: &[OsString], stdout: &mut (dyn Write + Send), stderr: &mut (dyn Write + Send)) -> Exit {
+    let glance = Glance::at(arguments);
+    let failure = Failure::new(Kind::Retry, "interrupted", "interrupted; what was stored is whole")
+        .remedy("run the same command again: it goes on from there")
+        .exiting(Exit::Interrupted);
+    Output::new(stdout, stderr, glance.json, false).fail(glance.command.as_deref(), &failure);
+    failure.exit()
+}

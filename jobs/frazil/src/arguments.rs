@@ -1,0 +1,220 @@
+//! What may be typed after `frazil`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+/// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
+#[derive(Debug, Parser)]
+#[command(name = "frazil", version, about, disable_help_subcommand = true, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// The environment, a block of frazil.toml (`local` when none is chosen)
+    #[arg(long, global = true, env = "FRAZIL_ENV", value_name = "ENV", help_heading = "Everywhere")]
+    pub env: Option<String>,
+    /// The embedded environment in a folder: staging, warehouse and catalog under DIR, without frazil.toml
+    #[arg(long, global = true, env = "FRAZIL_DIR", value_name = "DIR", help_heading = "Everywhere")]
+    pub dir: Option<PathBuf>,
+    /// One JSON document on stdout, whether it succeeds or not
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub json: bool,
+    /// Nothing on stderr but failures
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Everywhere")]
+    pub quiet: bool,
+    /// More of the log on stderr; twice for all of it
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Everywhere")]
+    pub verbose: u8,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Generates a topic's worth of events, ingests and folds them, and shows what is in the table
+    Demo(Demo),
+    /// Runs the ingest function on one captured Lambda event
+    Ingest(Ingest),
+    /// Folds what is staged into the pipeline's tables, whatever its triggers say
+    Fold(Fold),
+    /// Decodes a payload as the pipeline would, storing nothing; exit code 3 when it would be a dead letter
+    Decode(Decode),
+    /// Answers SQL over the catalog's tables, named `namespace.table`
+    Query(Query),
+}
+
+impl Command {
+    /// The name in schemas and messages.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Demo(_) => "demo",
+            Self::Ingest(_) => "ingest",
+            Self::Fold(_) => "fold",
+            Self::Decode(_) => "decode",
+            Self::Query(_) => "query",
+        }
+    }
+}
+
+/// The pipeline that a command works for.
+#[derive(Clone, Debug, Args)]
+pub struct Named {
+    /// A pipeline's name or the path of its file; may be left out when there is one
+    #[arg(value_name = "PIPELINE")]
+    pub pipeline: Option<String>,
+}
+
+/// `frazil demo`
+#[derive(Clone, Debug, Args)]
+pub struct Demo {
+    /// Records to send, not counting redeliveries
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000_000))]
+    pub records: u64,
+    /// The share of records that can't be decoded, 0 to 1
+    #[arg(long, value_name = "RATE", default_value_t = 0.0001, value_parser = share)]
+    pub bad: f64,
+    /// How rows change the table
+    #[arg(long, value_enum, default_value_t = Mode::Append)]
+    pub mode: Mode,
+    /// How many folds, spread over the run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub folds: u32,
+    /// Repeats a run exactly
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Writes what the table must hold, as sums per column, to FILE
+    #[arg(long, value_name = "FILE")]
+    pub truth: Option<PathBuf>,
+    /// Says what would be done, and does nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How rows change the demo's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Every row is inserted
+    Append,
+    /// Rows of one key within an hour are one (not yet there)
+    Dedup,
+}
+
+/// `frazil ingest`
+#[derive(Clone, Debug, Args)]
+pub struct Ingest {
+    #[command(flatten)]
+    pub named: Named,
+    /// The event's JSON; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub event: PathBuf,
+    /// Decodes and says what would be staged; nothing is written
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `frazil fold`
+#[derive(Clone, Debug, Args)]
+pub struct Fold {
+    #[command(flatten)]
+    pub named: Named,
+    /// Says what would be folded; nothing is written
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `frazil decode`
+#[derive(Clone, Debug, Args)]
+#[command(group = clap::ArgGroup::new("payload").args(["hex", "base64", "file", "null"]))]
+pub struct Decode {
+    #[command(flatten)]
+    pub named: Named,
+    /// The value in hexadecimal; `-` reads one a line from stdin (as without any of these) and answers JSON Lines
+    #[arg(long, value_name = "H")]
+    pub hex: Option<String>,
+    /// The value in base64; `-` reads one a line from stdin and answers JSON Lines
+    #[arg(long, value_name = "B")]
+    pub base64: Option<String>,
+    /// The value as a file's bytes
+    #[arg(long, value_name = "F")]
+    pub file: Option<PathBuf>,
+    /// A null value: a tombstone
+    #[arg(long)]
+    pub null: bool,
+    /// The key in hexadecimal
+    #[arg(long, value_name = "H")]
+    pub key_hex: Option<String>,
+    /// A header, its value in hexadecimal; may be repeated
+    #[arg(long, value_name = "NAME=HEX")]
+    pub header: Vec<String>,
+}
+
+/// `frazil query`
+#[derive(Clone, Debug, Args)]
+pub struct Query {
+    /// One SELECT (or WITH, VALUES, EXPLAIN, SHOW TABLES, DESCRIBE)
+    #[arg(value_name = "SQL")]
+    pub sql: String,
+    /// How the answer is written (`table`, or `json` under --json)
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+}
+
+/// How `query` writes its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// One document: columns and rows
+    Json,
+    /// One object a line
+    Jsonl,
+    /// RFC 4180, with a header line
+    Csv,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("it must be a number from 0 to 1".to_owned()),
+    }
+}
+
+/// What a command line asks for, as far as it can be told without its being right: a usage error too is answered in the
+/// form that was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Whether `--json` is among the arguments.
+    pub json: bool,
+    /// The first word that is a command.
+    pub command: Option<String>,
+}
+
+impl Glance {
+    /// Looks at the arguments, program name first.
+    #[must_use]
+    pub fn at(arguments: &[OsString]) -> Self {
+        let commands = Arguments::command();
+        let mut seen = Self::default();
+        for argument in arguments.iter().skip(1) {
+            match argument.to_str() {
+                Some("--") => break,
+                Some("--json") => seen.json = true,
+                Some(word) if seen.command.is_none() => {
+                    seen.command = commands.find_subcommand(word).map(|command| command.get_name().to_owned());
+                }
+                _ => {}
+            }
+        }
+        seen
+    }
+}

@@ -1,0 +1,162 @@
+//! `frazil decode`: what a payload would become.
+
+mod input;
+mod payload;
+
+use std::io::Read;
+
+use model::failure::Kind;
+use serde::Serialize;
+
+use crate::Session;
+use crate::arguments::Decode;
+use crate::environment;
+use crate::manners::exit::Exit;
+use crate::manners::failure::Failure;
+use input::{Encoding, Record};
+use payload::{Decoded, Reader};
+
+/// Kafka's largest record, as brokers are set up at most (`message.max.bytes` of 100 MiB).
+const PAYLOAD_BYTES_MAX: u64 = 100 * 1024 * 1024;
+/// A line of such a payload in hexadecimal or base64, with what surrounds it.
+const LINE_BYTES_MAX: u64 = 2 * PAYLOAD_BYTES_MAX + 64 * 1024;
+
+/// The body of one payload's document.
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter: Option<DeadLetter<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tombstone: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct DeadLetter<'a> {
+    class: &'a str,
+    path: &'a str,
+    message: &'a str,
+}
+
+pub(crate) fn run(arguments: &Decode, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    let environment = environment::settings(session)?;
+    let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
+    let mut reader = Reader::open(&pipeline)?;
+    if let Some(key) = &arguments.key_hex {
+        input::hex(key).map_err(|e| e.at("--key-hex"))?;
+    }
+    for header in &arguments.header {
+        input::header(header)?;
+    }
+    let encoding = match (&arguments.hex, &arguments.base64) {
+        (Some(text), _) if text != "-" => {
+            return one(Record::value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session);
+        }
+        (_, Some(text)) if text != "-" => {
+            return one(Record::value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session);
+        }
+        (_, Some(_)) => Encoding::Base64,
+        _ => Encoding::Hex,
+    };
+    if arguments.null {
+        return one(Record { value: None }, &mut reader, session);
+    }
+    if let Some(path) = &arguments.file {
+        return one(Record::value(file(&session.folder.join(path))?), &mut reader, session);
+    }
+    lines(encoding, &mut reader, session)
+}
+
+fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
+    let fault = |e: std::io::Error| Failure::io("decode.file", path.display().to_string(), &e);
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).map_err(fault)?.take(PAYLOAD_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(fault)?;
+    if bytes.len() as u64 > PAYLOAD_BYTES_MAX {
+        return Err(
+            Failure::usage("decode.file", "the file is larger than any Kafka record").at(path.display().to_string())
+        );
+    }
+    Ok(bytes)
+}
+
+fn one(record: Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    let decoded = reader.read(record.value.as_deref())?;
+    if session.output.json() {
+        document(&decoded, session)?;
+    } else {
+        match &decoded {
+            Decoded::Rows(rows) => {
+                for row in rows {
+                    session.output.text(&pretty(row)?)?;
+                }
+            }
+            Decoded::Tombstone => session.output.text("a tombstone: no row")?,
+            Decoded::Dead { class, path, message } => {
+                let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
+                session.output.text(&format!("a dead letter, {class}{at}: {message}"))?;
+            }
+        }
+    }
+    Ok(decoded.exit())
+}
+
+/// One answer a line, in the order of the lines. A line that is no payload is answered too, and the rest goes on.
+fn lines(encoding: Encoding, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    let mut exit = Exit::Done;
+    for number in 1_u64.. {
+        let mut line = Vec::new();
+        let taken = {
+            use std::io::BufRead;
+            let mut bounded = (&mut *session.stdin).take(LINE_BYTES_MAX);
+            bounded.read_until(b'\n', &mut line).map_err(|e| Failure::io("decode.stdin", "stdin", &e))?
+        };
+        if taken == 0 || session.output.closed() {
+            break;
+        }
+        if taken as u64 == LINE_BYTES_MAX {
+            return Err(
+                Failure::usage("decode.line", "the line is longer than any Kafka record").at(format!("stdin:{number}"))
+            );
+        }
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        match input::line(text, encoding) {
+            Ok(record) => {
+                let decoded = reader.read(record.value.as_deref())?;
+                document(&decoded, session)?;
+                if decoded.exit() != Exit::Done && exit == Exit::Done {
+                    exit = decoded.exit();
+                }
+            }
+            Err(failure) => {
+                let failure = failure.at(format!("stdin:{number}"));
+                session.output.line_refused("decode", &failure)?;
+                exit = failure.exit();
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn document(decoded: &Decoded, session: &mut Session<'_>) -> Result<(), Failure> {
+    let (rows, body) = match decoded {
+        Decoded::Rows(rows) => (rows.as_slice(), Body { dead_letter: None, tombstone: false }),
+        Decoded::Tombstone => (&[][..], Body { dead_letter: None, tombstone: true }),
+        Decoded::Dead { class, path, message } => {
+            let dead_letter = Some(DeadLetter { class, path, message });
+            return session.output.line("decode", &Body { dead_letter, tombstone: false });
+        }
+    };
+    let mut json = vec![b'['];
+    json.extend_from_slice(&rows.join(&b','));
+    json.push(b']');
+    session.output.document_with("decode", &body, "rows", &json)
+}
+
+/// A row for people: its members on lines of their own.
+fn pretty(row: &[u8]) -> Result<String, Failure> {
+    let bug = |e: serde_json::Error| Failure::of(Kind::Bug, "decode.row", &e);
+    let row: serde_json::Value = serde_json::from_slice(row).map_err(bug)?;
+    serde_json::to_string_pretty(&row).map_err(bug)
+}

@@ -1,0 +1,82 @@
+//! One payload at a time through the pipeline's own decoder.
+
+use codec::columns;
+use codec::protobuf::{Decoder, schema};
+use model::failure::Kind;
+use pipeline::resolved::Pipeline;
+
+use crate::manners::exit::Exit;
+use crate::manners::failure::Failure;
+use crate::value;
+
+/// What became of a payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Decoded {
+    /// Its rows, each a JSON object.
+    Rows(Vec<Vec<u8>>),
+    /// A null value: in the modes there are it makes no row.
+    Tombstone,
+    /// It can never be a row.
+    Dead { class: &'static str, path: String, message: String },
+}
+
+impl Decoded {
+    /// The command was done; for a dead letter the answer is no.
+    pub(super) const fn exit(&self) -> Exit {
+        match self {
+            Self::Rows(_) | Self::Tombstone => Exit::Done,
+            Self::Dead { .. } => Exit::No,
+        }
+    }
+}
+
+/// A pipeline's decoder.
+pub(super) struct Reader {
+    decoder: Decoder,
+}
+
+impl Reader {
+    /// Loads the pipeline's schema and plans its columns.
+    ///
+    /// # Errors
+    /// When the schema can't be used or the `[table]` block does not fit it.
+    pub(super) fn open(pipeline: &Pipeline) -> Result<Self, Failure> {
+        let message = schema::load(&pipeline.value.schema).map_err(|e| codec_failure(&e))?;
+        let columns = columns::plan(&message, &pipeline.table).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            let failure = Failure::usage("pipeline.columns", lines.join("\n"));
+            match faults.first() {
+                Some(first) => failure.at(first.place.clone()),
+                None => failure,
+            }
+        })?;
+        let decoder = Decoder::new(&message, &columns).map_err(|e| codec_failure(&e))?;
+        Ok(Self { decoder })
+    }
+
+    /// Decodes one value.
+    ///
+    /// # Errors
+    /// Never for a bad payload, which is an answer.
+    pub(super) fn read(&mut self, value: Option<&[u8]>) -> Result<Decoded, Failure> {
+        let Some(value) = value else { return Ok(Decoded::Tombstone) };
+        if let Err(rejected) = self.decoder.decode(value) {
+            return Ok(Decoded::Dead {
+                class: rejected.class.as_str(),
+                path: rejected.path,
+                message: rejected.message,
+            });
+        }
+        let batch = self.decoder.finish().map_err(|e| codec_failure(&e))?;
+        let rows = (0..batch.num_rows()).map(|n| {
+            let mut row = Vec::new();
+            value::row(&batch, n, &mut row).map_err(|e| Failure::of(Kind::Bug, "decode.value", &e))?;
+            Ok(row)
+        });
+        Ok(Decoded::Rows(rows.collect::<Result<_, Failure>>()?))
+    }
+}
+
+fn codec_failure(error: &codec::Error) -> Failure {
+    Failure::of(error.kind(), "pipeline.schema", error)
+}

@@ -1,0 +1,334 @@
+//! `frazil demo`: a topic's worth of events through ingest and fold, and the accounts of it.
+
+mod accounts;
+mod folder;
+mod usage;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fold::{Fold, Settings};
+use ingest::{Ingest, IngestConfig};
+use model::failure::Kind;
+use pipeline::environment::Environment;
+use pipeline::resolved::Pipeline;
+use serde::Serialize;
+
+use crate::Session;
+use crate::arguments::{Demo, Mode};
+use crate::command::{fold::failed as fold_failed, ingest::failed as ingest_failed};
+use crate::environment;
+use crate::generator::{Generator, Options};
+use crate::manners::exit::Exit;
+use crate::manners::failure::Failure;
+use crate::query::Engine;
+use crate::tables::Tables;
+use accounts::Accounts;
+use usage::{Spent, Started};
+
+/// Where a demo goes when no folder is chosen.
+const FOLDER: &str = ".frazil/demo";
+
+/// The document's body.
+#[derive(Debug, Serialize)]
+struct Body {
+    #[serde(flatten)]
+    accounts: Accounts,
+    snapshots: u64,
+    metadata_location: String,
+    ingest: IngestSpeed,
+    fold: FoldSpeed,
+    peak_rss_bytes: Option<u64>,
+    events: u64,
+    seed: u64,
+    dir: PathBuf,
+    table: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct IngestSpeed {
+    seconds: f64,
+    core_seconds: f64,
+    records_per_second_per_core: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct FoldSpeed {
+    seconds: f64,
+    core_seconds: f64,
+    rows_per_second_per_core: u64,
+}
+
+/// What a dry run says.
+#[derive(Debug, Serialize)]
+struct Intention {
+    dry_run: bool,
+    dir: PathBuf,
+    replaces_earlier_demo: bool,
+    records: u64,
+    folds: u32,
+    seed: u64,
+}
+
+/// A run, under way.
+struct Run {
+    ingest: Ingest,
+    fold: Fold,
+    accounts: Accounts,
+    ingested: u64,
+    ingest_time: Spent,
+    folded: u64,
+    fold_time: Spent,
+}
+
+pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    if arguments.mode == Mode::Dedup {
+        return Err(Failure::usage("demo.not_yet", "the demo has no mode `dedup` yet; this version appends")
+            .at("--mode dedup")
+            .remedy("leave `--mode` out"));
+    }
+    let dir = session.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
+    let dir = environment::absolute(&session.folder, &dir)?;
+    let found = folder::look(&dir)?;
+    if arguments.dry_run {
+        let intention = Intention {
+            dry_run: true,
+            replaces_earlier_demo: found == folder::Found::Demo,
+            dir,
+            records: arguments.records,
+            folds: arguments.folds,
+            seed: arguments.seed,
+        };
+        session.output.reply("demo", &intention, intended)?;
+        return Ok(Exit::Done);
+    }
+    folder::prepare(&dir)?;
+    session.output.note(&format!("demo in {}", dir.display()));
+    let environment = Environment::embedded(&dir);
+    let pipeline = pipeline::file::load(&dir.join("pipelines/employee.toml"), &environment)
+        .map_err(|e| environment::misread(&e))?;
+    let tables = Tables::open(&environment, session).await?;
+    let mut run = start(&environment, &tables, pipeline.clone(), session).await?;
+    let mut generator =
+        Generator::new(Options { records: arguments.records, bad: arguments.bad, seed: arguments.seed });
+    let events = run.through(&mut generator, arguments.folds, session).await?;
+    if let Some(path) = &arguments.truth {
+        write_truth(&session.folder.join(path), &generator)?;
+    }
+    let sent = Accounts::new(generator.sent());
+    let mut accounts = Accounts {
+        duplicates_dropped: run.accounts.duplicates_dropped,
+        dead_letters: run.accounts.dead_letters,
+        ..sent
+    };
+    accounts.rows_in_table = count(tables.clone(), &pipeline).await?;
+    let loaded = tables.load(&pipeline.table.name).await?.ok_or_else(|| {
+        Failure::new(Kind::Bug, "demo.table", "the folds made no table").at(pipeline.table.name.to_string())
+    })?;
+    let body = Body {
+        accounts,
+        snapshots: loaded.metadata.snapshots().len() as u64,
+        metadata_location: loaded.metadata_location.clone(),
+        ingest: IngestSpeed {
+            seconds: run.ingest_time.clock.as_secs_f64(),
+            core_seconds: run.ingest_time.cores.as_secs_f64(),
+            records_per_second_per_core: run.ingest_time.per_second_per_core(run.ingested),
+        },
+        fold: FoldSpeed {
+            seconds: run.fold_time.clock.as_secs_f64(),
+            core_seconds: run.fold_time.cores.as_secs_f64(),
+            rows_per_second_per_core: run.fold_time.per_second_per_core(run.folded),
+        },
+        peak_rss_bytes: usage::peak_rss_bytes(),
+        events,
+        seed: arguments.seed,
+        dir,
+        table: pipeline.table.name.to_string(),
+    };
+    body.accounts.check()?;
+    let shown = shown_folder(&session.folder, &body.dir);
+    session.output.reply("demo", &body, |body| human(body, &shown))?;
+    Ok(Exit::Done)
+}
+
+async fn start(
+    environment: &Environment,
+    tables: &Tables,
+    pipeline: Pipeline,
+    session: &Session<'_>,
+) -> Result<Run, Failure> {
+    let store = environment::store(environment, session)?;
+    let id = environment::pipeline_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
+    let config = IngestConfig::load(pipeline.clone(), id.clone(), Arc::clone(&store), Arc::clone(&session.clock));
+    let ingest = Ingest::new(config.map_err(|e| ingest_failed(&e))?).map_err(|e| ingest_failed(&e))?;
+    let fold = Fold {
+        pipeline: Arc::new(pipeline),
+        id,
+        store,
+        catalog: Arc::clone(&tables.catalog),
+        io: tables.io.clone(),
+        clock: Arc::clone(&session.clock),
+        ids: Arc::clone(&session.ids),
+        settings: Settings::default(),
+    };
+    Ok(Run {
+        ingest,
+        fold,
+        accounts: Accounts::default(),
+        ingested: 0,
+        ingest_time: Spent::default(),
+        folded: 0,
+        fold_time: Spent::default(),
+    })
+}
+
+impl Run {
+    /// Sends everything, folding in between, and gives the number of events.
+    async fn through(
+        &mut self,
+        generator: &mut Generator,
+        folds: u32,
+        session: &mut Session<'_>,
+    ) -> Result<u64, Failure> {
+        let records = generator.options().records;
+        let bar = session.progress.bar("records", records);
+        let mut events = 0;
+        let mut folds_done = 0;
+        while let Some(delivery) = generator.next_delivery() {
+            events += 1;
+            let started = Started::now();
+            let outcome = self.ingest.handle(&delivery.body, None).await.map_err(|e| ingest_failed(&e))?;
+            self.ingest_time.add_since(started);
+            self.ingested += outcome.records;
+            if outcome.already_stored {
+                self.accounts.duplicates_dropped += outcome.records;
+            }
+            bar.set_position(generator.sent().records);
+            // The last fold comes after the last redelivery.
+            let due = u64::from(folds_done + 1) * records / u64::from(folds);
+            if folds_done + 1 < folds && generator.sent().records >= due {
+                self.fold().await?;
+                folds_done += 1;
+            }
+        }
+        bar.finish_and_clear();
+        let spinner = session.progress.spinner("folding");
+        let folded = self.fold().await;
+        spinner.finish_and_clear();
+        folded.map(|()| events)
+    }
+
+    async fn fold(&mut self) -> Result<(), Failure> {
+        let started = Started::now();
+        let report = self.fold.run().await.map_err(|e| fold_failed(&e))?;
+        self.fold_time.add_since(started);
+        for table in &report.tables {
+            self.folded += table.rows_added;
+            self.accounts.duplicates_dropped += table.duplicates;
+            self.accounts.dead_letters += table.dead_letters;
+        }
+        Ok(())
+    }
+}
+
+/// Counts the table's rows as anybody would.
+async fn count(tables: Tables, pipeline: &Pipeline) -> Result<u64, Failure> {
+    let engine = Engine::open(tables).await?;
+    let name = &pipeline.table.name;
+    let sql = format!("SELECT count(*) AS n FROM \"{}\".\"{}\"", name.namespace, name.name);
+    let mut answer = engine.ask(&sql).await?;
+    let wrong = || Failure::new(Kind::Bug, "demo.count", "a count is one number");
+    let batch = answer.next().await?.ok_or_else(wrong)?;
+    let column = batch.columns().first().ok_or_else(wrong)?;
+    let count = arrow::array::AsArray::as_primitive_opt::<arrow::datatypes::Int64Type>(column.as_ref());
+    let count = count.and_then(|c| c.iter().next().flatten()).ok_or_else(wrong)?;
+    u64::try_from(count).map_err(|_| wrong())
+}
+
+fn write_truth(path: &Path, generator: &Generator) -> Result<(), Failure> {
+    let fault = |e: std::io::Error| Failure::io("demo.truth", path.display().to_string(), &e);
+    let mut text = serde_json::to_vec_pretty(&generator.truth().fingerprint())
+        .map_err(|e| Failure::of(Kind::Bug, "demo.truth", &e))?;
+    text.push(b'\n');
+    std::fs::write(path, text).map_err(fault)
+}
+
+/// The folder as a person there would type it.
+fn shown_folder(from: &Path, dir: &Path) -> String {
+    dir.strip_prefix(from).unwrap_or(dir).display().to_string()
+}
+
+fn intended(intention: &Intention) -> String {
+    let replaces = if intention.replaces_earlier_demo { ", in place of the earlier demo there" } else { "" };
+    format!(
+        "would send {} records and fold {} times in {}{replaces}",
+        intention.records,
+        intention.folds,
+        intention.dir.display()
+    )
+}
+
+fn human(body: &Body, dir: &str) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
+    let a = &body.accounts;
+    let rows = [
+        ("records sent", a.records_sent, format!("{} late, {} that can't be decoded", a.late_sent, a.bad_sent)),
+        ("+ delivered again", a.duplicates_sent, String::new()),
+        ("= rows in the table", a.rows_in_table, format!("{} snapshots", body.snapshots)),
+        ("+ duplicates dropped", a.duplicates_dropped, String::new()),
+        ("+ dead letters", a.dead_letters, String::new()),
+    ];
+    for (what, count, more) in rows {
+        table.add_row([what.to_owned(), grouped(count), more]);
+    }
+    if let Some(column) = table.column_mut(1) {
+        column.set_cell_alignment(comfy_table::CellAlignment::Right);
+    }
+    let peak = body.peak_rss_bytes.map_or_else(String::new, |peak| format!(", at most {} MiB of memory", peak >> 20));
+    let location = body.metadata_location.strip_prefix("file://").unwrap_or(&body.metadata_location);
+    let folder = body.dir.display();
+    format!(
+        "{table}
+ingest {:.2} s, {} records/s a core; fold {:.2} s, {} rows/s a core{peak}
+
+Try next:
+  frazil query --dir {dir} \"SELECT team, count(*) FROM {name} GROUP BY team\"
+  frazil decode --dir {dir} --hex 082a120544756d6d79
+DuckDB:
+  INSTALL iceberg; LOAD iceberg;
+  SELECT count(*) FROM iceberg_scan('{location}');
+PyIceberg:
+  SqlCatalog(\"frazil\", uri=\"sqlite:///{folder}/catalog.db\", warehouse=\"file://{folder}/warehouse\").load_table(\"{name}\")",
+        body.ingest.seconds,
+        grouped(body.ingest.records_per_second_per_core),
+        body.fold.seconds,
+        grouped(body.fold.rows_per_second_per_core),
+        name = body.table,
+    )
+}
+
+/// A count with its thousands apart.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped() {
+        for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(count), text);
+        }
+    }
+}

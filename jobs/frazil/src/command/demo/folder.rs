@@ -1,0 +1,124 @@
+//! The demo's own folder: an earlier demo's is replaced, any other is left alone.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::manners::failure::Failure;
+
+/// Says that everything beside it was made by a demo and may go.
+const MARKER: &str = "frazil-demo";
+const MARKER_TEXT: &str = "This folder was made by `frazil demo`. The next demo in it replaces everything here.\n";
+
+/// The pipeline file of the demo.
+const PIPELINE: &str = include_str!("../../../demo/employee.toml");
+/// The schema it names.
+const SCHEMA: &str = include_str!("../../../../../proto/employee.proto");
+/// Makes the folder a project of its own, so that commands find everything from inside it.
+const ENVIRONMENT: &str = "[env.local]\ndir = \".\"\n";
+
+/// What was found at the folder's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing, or an empty folder.
+    Free,
+    /// An earlier demo.
+    Demo,
+}
+
+/// Looks at the folder's place; changes nothing.
+///
+/// # Errors
+/// When something stands there that no demo made.
+pub(super) fn look(folder: &Path) -> Result<Found, Failure> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Found::Free),
+        Err(e) => return Err(fault(folder, &e)),
+    };
+    let mut empty = true;
+    for entry in entries {
+        if entry.map_err(|e| fault(folder, &e))?.file_name() == MARKER {
+            return Ok(Found::Demo);
+        }
+        empty = false;
+    }
+    if empty {
+        return Ok(Found::Free);
+    }
+    Err(Failure::usage("demo.folder", "the folder holds something that no demo made; it is left as it is")
+        .at(folder.display().to_string())
+        .remedy("choose another folder with --dir"))
+}
+
+/// Clears the folder of an earlier demo and lays out a new one's files. The marker goes in first and out never: a demo
+/// that is cut off leaves a folder the next one may replace.
+///
+/// # Errors
+/// As [`look`], or when the files can't be removed or written.
+pub(super) fn prepare(folder: &Path) -> Result<(), Failure> {
+    if look(folder)? == Found::Demo {
+        for entry in fs::read_dir(folder).map_err(|e| fault(folder, &e))? {
+            let entry = entry.map_err(|e| fault(folder, &e))?;
+            if entry.file_name() == MARKER {
+                continue;
+            }
+            let path = entry.path();
+            let kind = entry.file_type().map_err(|e| fault(&path, &e))?;
+            // A link is removed itself, never what it points at.
+            let gone = if kind.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            gone.map_err(|e| fault(&path, &e))?;
+        }
+    }
+    fs::create_dir_all(folder).map_err(|e| fault(folder, &e))?;
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        fs::create_dir_all(parent).and_then(|()| fs::write(&path, text)).map_err(|e| fault(&path, &e))
+    };
+    write(MARKER, MARKER_TEXT)?;
+    write("frazil.toml", ENVIRONMENT)?;
+    write("pipelines/employee.toml", PIPELINE)?;
+    write("proto/employee.proto", SCHEMA)
+}
+
+fn fault(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::io("demo.folder", path.display().to_string(), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_demo_is_replaced_and_anything_else_left_alone() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("deep/demo");
+        assert_eq!(look(&folder).unwrap(), Found::Free);
+        prepare(&folder).unwrap();
+        assert_eq!(look(&folder).unwrap(), Found::Demo);
+        fs::create_dir(folder.join("warehouse")).unwrap();
+        fs::write(folder.join("warehouse/old"), "x").unwrap();
+        #[cfg(unix)]
+        {
+            let kept = outer.path().join("kept");
+            fs::create_dir(&kept).unwrap();
+            fs::write(kept.join("file"), "x").unwrap();
+            std::os::unix::fs::symlink(&kept, folder.join("link")).unwrap();
+            prepare(&folder).unwrap();
+            assert!(kept.join("file").exists());
+        }
+        prepare(&folder).unwrap();
+        assert!(!folder.join("warehouse").exists());
+        assert!(folder.join("pipelines/employee.toml").exists());
+
+        let foreign = outer.path().join("foreign");
+        fs::create_dir(&foreign).unwrap();
+        assert_eq!(look(&foreign).unwrap(), Found::Free, "an empty folder may be used");
+        fs::write(foreign.join("thesis.txt"), "years of work").unwrap();
+        let failure = prepare(&foreign).unwrap_err();
+        assert_eq!(failure.exit().code(), 2);
+        assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1);
+        assert!(look(&foreign.join("thesis.txt")).is_err(), "a file is no folder");
+    }
+}

@@ -1,0 +1,91 @@
+//! `frazil fold`: one fold, now.
+
+use std::sync::Arc;
+
+use fold::{Fold, Report, Settings, TableReport};
+use serde::Serialize;
+
+use crate::Session;
+use crate::arguments;
+use crate::environment;
+use crate::manners::exit::Exit;
+use crate::manners::failure::Failure;
+use crate::tables::Tables;
+
+/// The document's body.
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    pipeline: &'a str,
+    dry_run: bool,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    let environment = environment::settings(session)?;
+    let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
+    let name = pipeline.name.clone();
+    let dry_run = arguments.dry_run;
+    let table = TableReport { name: pipeline.table.name.to_string(), ..TableReport::default() };
+    let nothing = Report { tables: vec![table], ..Report::default() };
+    let report = if dry_run && !environment::is_laid_out(&environment) {
+        nothing
+    } else {
+        let store = environment::store(&environment, session)?;
+        let id = if dry_run {
+            environment::known_id(store.as_ref(), &name, session.ids.as_ref()).await?
+        } else {
+            environment::pipeline_id(store.as_ref(), &name, session.ids.as_ref()).await?
+        };
+        let tables = Tables::open(&environment, session).await?;
+        let fold = Fold {
+            pipeline: Arc::new(pipeline),
+            id,
+            store,
+            catalog: tables.catalog,
+            io: tables.io,
+            clock: Arc::clone(&session.clock),
+            ids: Arc::clone(&session.ids),
+            settings: Settings { dry_run, ..Settings::default() },
+        };
+        let spinner = session.progress.spinner("folding");
+        let report = fold.run().await;
+        spinner.finish_and_clear();
+        report.map_err(|e| failed(&e))?
+    };
+    for (key, why) in &report.quarantined {
+        session.output.warn(&format!("frazil: {key} can't be read and was left where it is: {why}"));
+    }
+    session.output.reply("fold", &Body { pipeline: &name, dry_run, report: &report }, human)?;
+    Ok(Exit::Done)
+}
+
+/// A fold's failure, as the command line says it.
+pub(crate) fn failed(error: &fold::Error) -> Failure {
+    let failure = Failure::of(error.kind(), error.code(), error);
+    match error.remedy() {
+        Some(remedy) => failure.remedy(remedy),
+        None => failure,
+    }
+}
+
+fn human(body: &Body<'_>) -> String {
+    let report = body.report;
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
+    table.set_header(["table", "rows added", "duplicates", "dead letters", "filtered", "undelivered", "snapshot"]);
+    for t in &report.tables {
+        let snapshot = match (t.snapshot_id, body.dry_run) {
+            (Some(id), _) => id.to_string(),
+            (None, true) => "(dry run)".to_owned(),
+            (None, false) => "nothing to add".to_owned(),
+        };
+        let filtered: u64 = t.filtered.values().sum();
+        let counts = [t.rows_added, t.duplicates, t.dead_letters, filtered, t.undelivered];
+        let mut row = vec![t.name.clone()];
+        row.extend(counts.iter().map(ToString::to_string));
+        row.push(snapshot);
+        table.add_row(row);
+    }
+    format!("{table}\n{} staged objects, {} bytes", report.staged_objects, report.staged_bytes)
+}

@@ -1,0 +1,7 @@
+//! The commands. Each reads its arguments, works, and leaves one answer.
+
+pub(crate) mod decode;
+pub(crate) mod demo;
+pub(crate) mod fold;
+pub(crate) mod ingest;
+pub(crate) mod query;

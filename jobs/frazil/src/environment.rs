@@ -1,0 +1,224 @@
+//! Where a command works: which environment, which pipeline, and what is stored about both.
+
+mod nowhere;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::failure::Kind;
+use model::id::{Ids, PipelineId};
+use pipeline::environment::{Catalog, Environment, Location};
+use pipeline::resolved::Pipeline;
+use serde::Deserialize;
+use staging::local::LocalStore;
+use staging::store::{Put, Store};
+
+use crate::Session;
+use crate::manners::failure::Failure;
+
+/// A pause's or an id's document is a line or two; a larger one is something else.
+const SMALL_BYTES_MAX: u64 = 64 * 1024;
+
+/// The environment that a command line chose: `--dir`, or a block of `frazil.toml`.
+///
+/// # Errors
+/// When both are asked for, or the file or its block is at fault.
+pub(crate) fn settings(session: &Session<'_>) -> Result<Environment, Failure> {
+    match (&session.dir, &session.env) {
+        (Some(_), Some(_)) => {
+            Err(Failure::usage("environment.ambiguous", "both an environment and a folder are chosen")
+                .remedy("leave out --env (FRAZIL_ENV) or --dir (FRAZIL_DIR)"))
+        }
+        (Some(dir), None) => Ok(Environment::embedded(absolute(&session.folder, dir)?)),
+        (None, env) => {
+            let folder = absolute(&session.folder, Path::new(""))?;
+            pipeline::environment::load(&folder, env.as_deref()).map_err(|e| misread(&e))
+        }
+    }
+}
+
+/// A path that keeps its meaning whatever the current folder becomes: tables keep it in their locations.
+pub(crate) fn absolute(folder: &Path, path: &Path) -> Result<PathBuf, Failure> {
+    let path = folder.join(path);
+    // Iceberg's locations are compared as text, so `..` must not be in them; links are left as the person wrote them.
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(&path)
+        .map_err(|e| Failure::io("environment.folder", path.display().to_string(), &e))?
+        .components()
+    {
+        match part {
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    Ok(plain)
+}
+
+/// The pipeline that a command works for.
+///
+/// # Errors
+/// When there is none of that name, several and no name, or its file is at fault.
+pub(crate) fn pipeline(
+    environment: &Environment,
+    wanted: Option<&str>,
+    session: &Session<'_>,
+) -> Result<Pipeline, Failure> {
+    let folders = environment.pipeline_folders(&session.folder);
+    let path = pipeline::discovery::find(&folders, wanted).map_err(|e| misread(&e))?;
+    let path = absolute(&session.folder, &path)?;
+    pipeline::file::load(&path, environment).map_err(|e| misread(&e))
+}
+
+/// What the two files' reader says, as the command line says it.
+pub(crate) fn misread(error: &pipeline::Error) -> Failure {
+    let failure = Failure::of(error.kind(), error.code(), error);
+    match error {
+        pipeline::Error::Faults(faults) => match faults.first() {
+            Some(first) => failure.at(format!("{}:{}:{}", first.file.display(), first.line, first.column)),
+            None => failure,
+        },
+        pipeline::Error::Unreadable { path, .. } => failure.at(path.display().to_string()),
+        pipeline::Error::NoPipeline { .. } => {
+            failure.remedy("name a pipeline file, or choose where it is with --dir or --env")
+        }
+        pipeline::Error::SeveralPipelines { .. } => failure.remedy("name one of them"),
+        _ => failure,
+    }
+}
+
+/// The store of an environment.
+///
+/// # Errors
+/// When its folder can't be made or read.
+pub(crate) fn store(environment: &Environment, session: &Session<'_>) -> Result<Arc<dyn Store>, Failure> {
+    let Location::File(root) = &environment.store;
+    let store = LocalStore::open(root, Arc::clone(&session.clock)).map_err(|e| stored(&e))?;
+    Ok(Arc::new(store))
+}
+
+/// The store of an environment for a command that writes nothing: one without a folder yet is empty, and stays so.
+///
+/// # Errors
+/// When its folder can't be read.
+pub(crate) fn existing_store(environment: &Environment, session: &Session<'_>) -> Result<Arc<dyn Store>, Failure> {
+    let Location::File(root) = &environment.store;
+    if root.is_dir() { store(environment, session) } else { Ok(Arc::new(nowhere::Nowhere)) }
+}
+
+/// Whether anything was ever stored in an environment.
+pub(crate) fn is_laid_out(environment: &Environment) -> bool {
+    let Location::File(root) = &environment.store;
+    root.is_dir() && has_catalog(environment)
+}
+
+/// Whether an environment's catalog was ever made.
+pub(crate) fn has_catalog(environment: &Environment) -> bool {
+    let Catalog::Sqlite(path) = &environment.catalog;
+    path.is_file()
+}
+
+/// A store's error.
+pub(crate) fn stored(error: &staging::store::Error) -> Failure {
+    Failure::of(error.kind(), "store", error)
+}
+
+/// The pipeline's id: fixed at its first run, and from then on read.
+///
+/// # Errors
+/// When the store can't be read or written, or holds something else under the id's key.
+pub(crate) async fn pipeline_id(store: &dyn Store, name: &str, ids: &dyn Ids) -> Result<PipelineId, Failure> {
+    let key = format!("pipelines/{name}/id");
+    if let Some(id) = stored_id(store, &key, name).await? {
+        return Ok(id);
+    }
+    let new = PipelineId::new(name, ids);
+    let body = Bytes::from(format!("{new}\n"));
+    match store.put_new(&key, body).await {
+        Ok(Put::Stored { .. }) => Ok(new),
+        // Somebody else was first, or our own answer was lost: what is there is the id.
+        Ok(Put::AlreadyStored { .. }) => stored_id(store, &key, name).await?.ok_or_else(|| {
+            Failure::new(Kind::Conflict, "pipeline.id", "the pipeline's id was there and is gone").at(key)
+        }),
+        Err(e) => Err(stored(&e)),
+    }
+}
+
+/// The pipeline's id where it has one, else one it might get: nothing is stored.
+///
+/// # Errors
+/// As [`pipeline_id`].
+pub(crate) async fn known_id(store: &dyn Store, name: &str, ids: &dyn Ids) -> Result<PipelineId, Failure> {
+    let stored = stored_id(store, &format!("pipelines/{name}/id"), name).await?;
+    Ok(stored.unwrap_or_else(|| PipelineId::new(name, ids)))
+}
+
+async fn stored_id(store: &dyn Store, key: &str, name: &str) -> Result<Option<PipelineId>, Failure> {
+    let Some(body) = small(store, key).await? else { return Ok(None) };
+    let corrupt = || {
+        Failure::new(Kind::Corrupt, "pipeline.id", format!("it is not the id of a pipeline named {name}"))
+            .at(key)
+            .remedy("restore the id that the staged objects' keys carry; a new one would begin the pipeline anew")
+    };
+    let text = str::from_utf8(&body).map_err(|_| corrupt())?;
+    let id: PipelineId = text.trim_end().parse().map_err(|_| corrupt())?;
+    let matches = id.as_str().rsplit_once('-').is_some_and(|(own, _)| own == name);
+    if matches { Ok(Some(id)) } else { Err(corrupt()) }
+}
+
+/// What a pause holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Ingest,
+    Fold,
+}
+
+/// A pause, as it is stored: `{stage, since, why}`; without a stage it holds everything.
+#[derive(Debug, Deserialize)]
+struct Pause {
+    stage: Option<String>,
+    since: Option<String>,
+    why: Option<String>,
+}
+
+/// Refuses to go on where the pipeline is paused.
+///
+/// # Errors
+/// Exit 4 while the pause stands; a pause that can't be read holds too.
+pub(crate) async fn not_paused(store: &dyn Store, name: &str, stage: Stage) -> Result<(), Failure> {
+    let key = format!("pipelines/{name}/paused.json");
+    let Some(body) = small(store, &key).await? else { return Ok(()) };
+    let paused = |message: String| {
+        Failure::new(Kind::Retry, "pipeline.paused", message)
+            .at(key.clone())
+            .remedy("it goes on once the pause is taken back")
+    };
+    let Ok(pause) = serde_json::from_slice::<Pause>(&body) else {
+        return Err(paused(format!("pipeline {name} is paused, by a document that can't be read")));
+    };
+    let held = match pause.stage.as_deref() {
+        Some("ingest") => stage == Stage::Ingest,
+        Some("fold") => stage == Stage::Fold,
+        _ => true,
+    };
+    if !held {
+        return Ok(());
+    }
+    let since = pause.since.map_or_else(String::new, |since| format!(" since {since}"));
+    let why = pause.why.map_or_else(String::new, |why| format!(": {why}"));
+    Err(paused(format!("pipeline {name} is paused{since}{why}")))
+}
+
+/// A small object's body, if there is one.
+async fn small(store: &dyn Store, key: &str) -> Result<Option<Bytes>, Failure> {
+    match store.get_range(key, 0..SMALL_BYTES_MAX).await {
+        Ok(body) => Ok(Some(body)),
+        Err(e) if e.is_not_found() => Ok(None),
+        Err(e) => Err(stored(&e)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+use model::clock::SystemClock;
+use model::id::SeededIds;
+
+use super::*;
+use crate::manners::exit::Exit;
+
+fn local() -> (tempfile::TempDir, Arc<LocalStore>) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = LocalStore::open(folder.path(), Arc::new(SystemClock)).unwrap();
+    (folder, Arc::new(store))
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
+}
+
+#[test]
+fn an_id_is_made_once_and_then_read() {
+    let (_folder, store) = local();
+    let first = block_on(pipeline_id(store.as_ref(), "orders", &SeededIds::new(1))).unwrap();
+    let second = block_on(pipeline_id(store.as_ref(), "orders", &SeededIds::new(2))).unwrap();
+    assert_eq!(first, second);
+    assert!(first.as_str().starts_with("orders-"));
+    let other = block_on(pipeline_id(store.as_ref(), "orders2", &SeededIds::new(1))).unwrap();
+    assert_ne!(first, other);
+}
+
+#[test]
+fn an_id_of_another_pipeline_or_no_id_at_all_is_corrupt() {
+    for body in ["", "other-12345678", "orders-1234567", "orders", "\u{0}"] {
+        let (_folder, store) = local();
+        block_on(store.put_new("pipelines/orders/id", body.into())).unwrap();
+        let failure = block_on(pipeline_id(store.as_ref(), "orders", &SeededIds::new(1))).unwrap_err();
+        assert_eq!(failure.kind, Kind::Corrupt, "{body:?}");
+    }
+}
+
+#[test]
+fn a_pause_holds_its_stage_and_one_that_cannot_be_read_holds_all() {
+    let check = |body: &str, ingest: bool, fold: bool| {
+        let (_folder, store) = local();
+        block_on(store.put("pipelines/orders/paused.json", body.to_owned().into())).unwrap();
+        for (stage, held) in [(Stage::Ingest, ingest), (Stage::Fold, fold)] {
+            let found = block_on(not_paused(store.as_ref(), "orders", stage));
+            assert_eq!(found.as_ref().err().map(Failure::exit), held.then_some(Exit::TryAgain), "{body} {stage:?}");
+            assert!(block_on(not_paused(store.as_ref(), "others", stage)).is_ok());
+        }
+    };
+    check(r#"{"stage":"fold","since":"2026-11-02T08:00:00Z","why":"rolled back"}"#, false, true);
+    check(r#"{"stage":"ingest"}"#, true, false);
+    check("{}", true, true);
+    check("what?", true, true);
+}
+
+#[test]
+fn paths_are_made_absolute_without_dots() {
+    let check = |path: &str, expected: &str| {
+        assert_eq!(absolute(Path::new("/a/b"), Path::new(path)).unwrap(), PathBuf::from(expected));
+    };
+    check("c/./d", "/a/b/c/d");
+    check("../c", "/a/c");
+    check("/c/../../d", "/d");
+    check("", "/a/b");
+}

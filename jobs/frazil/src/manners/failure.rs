@@ -1,0 +1,97 @@
+//! A failure as a person or a script meets it.
+
+use std::borrow::Cow;
+use std::error::Error;
+
+use model::failure::Kind;
+
+use super::exit::Exit;
+
+/// Why a command did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What happens next; decides the exit code.
+    pub kind: Kind,
+    /// Dotted and stable, for scripts: `environment.none`.
+    pub code: Cow<'static, str>,
+    /// What went wrong, with its causes.
+    pub message: String,
+    /// The file and line, option, object or table it went wrong at.
+    pub place: Option<String>,
+    /// What to do about it.
+    pub remedy: Option<String>,
+    /// The exit code, where the kind does not say it.
+    pub exit: Option<Exit>,
+}
+
+impl Failure {
+    /// A failure of a kind.
+    pub fn new(kind: Kind, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { kind, code: code.into(), message: message.into(), place: None, remedy: None, exit: None }
+    }
+
+    /// A command or a setting that a person must change: exit 2.
+    pub fn usage(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(Kind::Misconfigured, code, message)
+    }
+
+    /// From another crate's error: its text and that of its causes, each said once.
+    pub fn of(kind: Kind, code: impl Into<Cow<'static, str>>, error: &dyn Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        // A chain of causes is finite, but nothing proves it short.
+        for _ in 0..16 {
+            let Some(next) = cause else { break };
+            let text = next.to_string();
+            if !message.contains(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            cause = next.source();
+        }
+        Self::new(kind, code, message)
+    }
+
+    /// From an input or output fault at a place.
+    pub fn io(code: impl Into<Cow<'static, str>>, place: impl Into<String>, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        let kind = match error.kind() {
+            ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::StorageFull
+            | ErrorKind::InvalidFilename => Kind::Misconfigured,
+            _ => Kind::Retry,
+        };
+        Self::of(kind, code, error).at(place)
+    }
+
+    /// With the place it went wrong at.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
+        self
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// With an exit code of its own.
+    #[must_use]
+    pub const fn exiting(mut self, exit: Exit) -> Self {
+        self.exit = Some(exit);
+        self
+    }
+
+    /// The exit code.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        self.exit.unwrap_or_else(|| Exit::from(self.kind))
+    }
+}

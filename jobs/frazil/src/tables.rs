@@ -1,0 +1,70 @@
+//! The tables of an environment: its catalog, and the way to their files.
+
+use std::sync::Arc;
+
+use iceberg::io::FileIO;
+use model::failure::Kind;
+use pipeline::environment::{Catalog as Place, Environment, Location};
+use pipeline::resolved::TableName;
+use table::catalog::sqlite::SqliteCatalog;
+use table::catalog::{Catalog, Loaded};
+use table::storage;
+
+use crate::Session;
+use crate::environment;
+use crate::manners::failure::Failure;
+
+/// A catalog with what reads and writes its tables' files.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    pub(crate) catalog: Arc<dyn Catalog>,
+    pub(crate) io: FileIO,
+}
+
+impl Tables {
+    /// Opens an environment's catalog, which is made when it is not there.
+    ///
+    /// # Errors
+    /// When it can't be opened or made.
+    pub(crate) async fn open(environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
+        let (Place::Sqlite(path), Location::File(warehouse)) = (&environment.catalog, &environment.warehouse);
+        let io = storage::local();
+        let warehouse = storage::location_of(warehouse)
+            .map_err(|e| Failure::of(Kind::Misconfigured, "environment.warehouse", &e))?;
+        let (clock, ids) = (Arc::clone(&session.clock), Arc::clone(&session.ids));
+        let catalog = SqliteCatalog::open(path, &warehouse, io.clone(), clock, ids).await;
+        Ok(Self { catalog: Arc::new(catalog.map_err(|e| failed(&e))?), io })
+    }
+
+    /// Opens an environment's catalog for a command that only reads.
+    ///
+    /// # Errors
+    /// When there is none yet, or it can't be opened.
+    pub(crate) async fn existing(environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
+        if !environment::has_catalog(environment) {
+            let Place::Sqlite(path) = &environment.catalog;
+            return Err(Failure::usage("environment.empty", "there is no catalog yet: nothing was ever folded here")
+                .at(path.display().to_string())
+                .remedy("fold something first, or choose another environment with --env or --dir"));
+        }
+        Self::open(environment, session).await
+    }
+
+    /// Every table there is.
+    pub(crate) async fn list(&self) -> Result<Vec<TableName>, Failure> {
+        let mut all = Vec::new();
+        for namespace in self.catalog.list_namespaces().await.map_err(|e| failed(&e))? {
+            all.extend(self.catalog.list_tables(&namespace).await.map_err(|e| failed(&e))?);
+        }
+        Ok(all)
+    }
+
+    /// A table as it is now.
+    pub(crate) async fn load(&self, name: &TableName) -> Result<Option<Loaded>, Failure> {
+        self.catalog.load(name).await.map_err(|e| failed(&e).at(name.to_string()))
+    }
+}
+
+fn failed(error: &table::catalog::Error) -> Failure {
+    Failure::of(error.kind(), "catalog", error)
+}
