@@ -54,10 +54,11 @@ fn switch(plan: &Message, field: &Field, level: &mut Level) {
     let Some(oneof) = plan.oneofs.get(field.oneof as usize - 1) else { return };
     let Some(member) = level.oneofs.get_mut(oneof.state) else { return };
     let before = std::mem::replace(member, field.number);
-    if before != field.number && before != 0 {
-        if let Some((_, slots)) = oneof.members.iter().find(|(number, _)| *number == before) {
-            level.erase(slots);
-        }
+    if before != field.number
+        && before != 0
+        && let Some((_, slots)) = oneof.members.iter().find(|(number, _)| *number == before)
+    {
+        level.erase(slots);
     }
 }
 

@@ -50,7 +50,7 @@ impl Stop {
     }
 
     #[cold]
-    pub(crate) fn into_rejected(self: Box<Self>) -> Rejected {
+    pub(crate) fn into_rejected(self) -> Rejected {
         let mut path = String::new();
         for step in self.steps.iter().rev() {
             match step {

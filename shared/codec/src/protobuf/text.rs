@@ -7,14 +7,15 @@ use crate::Class;
 /// the value is overwritten by the next one.
 pub(crate) const BLOCK: usize = 32;
 
-/// Arrow's 32-bit offsets end here.
-const BYTES_MAX: usize = i32::MAX as usize;
+/// Arrow's 32-bit offsets end a block behind this, so that a block that is copied where there is room never passes them.
+const BYTES_MAX: usize = i32::MAX as usize - BLOCK;
 
 /// The bytes of closed rows, and of one open row that may still be replaced: writing always starts at `start`, so the
 /// last writer of a row wins.
 pub(crate) struct Text {
-    /// Longer than what is used, by at least a block once anything was written.
+    /// Longer than what is used, by at least a block once anything was written, and at most `bytes_max` and a block.
     data: Vec<u8>,
+    bytes_max: usize,
     /// Where the open row starts.
     start: usize,
     /// Where the open row ends.
@@ -34,7 +35,7 @@ pub(crate) struct Default {
 
 impl Text {
     pub(crate) fn new(default: Option<Default>) -> Self {
-        Self { data: Vec::new(), start: 0, used: 0, offsets: vec![0], default }
+        Self { data: Vec::new(), bytes_max: BYTES_MAX, start: 0, used: 0, offsets: vec![0], default }
     }
 
     /// Sets the open row to `source[at..at + length]`.
@@ -62,12 +63,12 @@ impl Text {
     #[inline(never)]
     pub(crate) fn put_any(&mut self, value: &[u8]) -> Outcome {
         let end = self.start.saturating_add(value.len());
-        if end > BYTES_MAX {
+        if end > self.bytes_max {
             return Err(Stop::new(Class::TooLarge, "a column of one batch holds at most 2 GiB"));
         }
         if self.data.len() < end + BLOCK {
-            let grown = (end + BLOCK).max(self.data.len().saturating_mul(2)).max(1024);
-            self.data.resize(grown, 0);
+            let doubled = self.data.len().saturating_mul(2).max(1024).min(self.bytes_max + BLOCK);
+            self.data.resize(doubled.max(end + BLOCK), 0);
         }
         if let Some(to) = self.data.get_mut(self.start..end) {
             to.copy_from_slice(value);
@@ -88,7 +89,7 @@ impl Text {
             self.put_default(valid)?;
         }
         self.start = self.used;
-        // At most BYTES_MAX by `put_any`, and a block write stays inside what that one made room for.
+        // Never past what `put_any` makes room for, which 31 bits hold.
         self.offsets.push(self.used as i32);
         Ok(())
     }
@@ -222,6 +223,22 @@ mod tests {
         expected.extend([&values[39], &values[38], &values[3]].map(|value| value.as_bytes()));
         assert_eq!(rows, expected);
         assert_eq!(text.take(), (vec![0], vec![]));
+    }
+
+    #[test]
+    fn a_column_ends_where_its_offsets_do() {
+        let mut text = Text::new(None);
+        text.bytes_max = 100;
+        let mut rows = 0;
+        let stop = loop {
+            match text.put(&[b'x'; 64], 0, 30) {
+                Ok(()) => text.close_row(|_| true).unwrap(),
+                Err(stop) => break stop.into_rejected(),
+            }
+            rows += 1;
+        };
+        assert_eq!((rows, stop.class), (4, Class::TooLarge));
+        assert_eq!(text.take().1.len(), 120);
     }
 
     #[test]

@@ -252,19 +252,18 @@ pub(super) fn fields(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let start = rest;
-        let (_, _, after) = field(rest)?;
+        let (_, after) = field(rest)?;
         fields.push(&start[..start.len() - after.len()]);
         rest = after;
     }
     Some(fields)
 }
 
-/// A field's tag, the bytes of its value where they are a message's (a group's without its end), and what follows.
-fn field(bytes: &[u8]) -> Option<((u32, u8), Option<&[u8]>, &[u8])> {
+/// The bytes of a field's value where they can be a message's (a group's without its end), and what follows.
+fn field(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let mut rest = bytes;
     let tag = prost::encoding::decode_varint(&mut rest).ok()?;
-    let (number, wire) = (u32::try_from(tag >> 3).ok()?, (tag & 7) as u8);
-    let (inner, rest) = match wire {
+    Some(match tag & 7 {
         0 => {
             prost::encoding::decode_varint(&mut rest).ok()?;
             (None, rest)
@@ -284,12 +283,11 @@ fn field(bytes: &[u8]) -> Option<((u32, u8), Option<&[u8]>, &[u8])> {
                 if tag & 7 == 4 {
                     break (Some(&start[..start.len() - before.len()]), peek);
                 }
-                rest = field(rest)?.2;
+                rest = field(rest)?.1;
             }
         }
         _ => return None,
-    };
-    Some(((number, wire), inner, rest))
+    })
 }
 
 /// Whether a field stands on the wire with a wire type that isn't the schema's, at any depth. Protobuf treats it as
@@ -299,7 +297,7 @@ pub(super) fn has_foreign_wire_type(message: &MessageDescriptor, bytes: &[u8]) -
     while let Ok(tag) = prost::encoding::decode_varint(&mut &*rest) {
         let (number, wire) = ((tag >> 3) as u32, (tag & 7) as u8);
         let value = field(rest);
-        rest = value.map_or(&[], |(_, _, after)| after);
+        rest = value.map_or(&[], |(_, after)| after);
         let Some(known) = message.get_field(number) else { continue };
         // Judged before the value: what follows need not be a value of that wire type at all.
         let expected = match known.kind() {
@@ -312,7 +310,7 @@ pub(super) fn has_foreign_wire_type(message: &MessageDescriptor, bytes: &[u8]) -
         if wire != expected && !(wire == 2 && known.is_list() && expected != 3) {
             return true;
         }
-        if let (Kind::Message(inner_message), Some((_, Some(inner), _))) = (known.kind(), value)
+        if let (Kind::Message(inner_message), Some((Some(inner), _))) = (known.kind(), value)
             && has_foreign_wire_type(&inner_message, inner)
         {
             return true;

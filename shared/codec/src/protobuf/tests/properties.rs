@@ -21,7 +21,7 @@ fn judge(seed: u64) -> usize {
     };
     let types: Vec<_> = columns.into_iter().map(|column| (column.name, column.data_type)).collect();
     let mut decoder = decoder(&one, &table());
-    let mut expected: Vec<(Vec<u8>, Vec<(String, Cell)>)> = Vec::new();
+    let mut expected = Vec::new();
     for _ in 0..PAYLOADS {
         let payload = generate::payload(&one, &other, &mut random);
         let ours = decoder.decode(&payload);
