@@ -1,0 +1,135 @@
+//! Writing data files: rows in, finished files with their manifest figures out.
+//!
+//! [`Target`] is what all files of one run share. [`FileWriter`] writes the rows of one partition; [`PartitionedWriter`]
+//! takes rows of any partition, groups and sorts them within a bound of memory, and is what a fold uses.
+//!
+//! Nothing here makes a file part of a table: that is a commit's work, and a file that no commit names is an orphan.
+
+mod partitioned;
+mod settings;
+mod writer;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef as ArrowSchemaRef;
+use iceberg::io::FileIO;
+use iceberg::spec::{PartitionSpec, PartitionSpecRef, SchemaRef, SortOrder, SortOrderRef, Struct, TableMetadata};
+use model::id::Ids;
+use parquet::schema::types::SchemaDescriptor;
+
+use crate::fault::Fault;
+use crate::partition;
+use crate::schema::{Strings, arrow_schema, parquet::descriptor};
+
+pub use partitioned::PartitionedWriter;
+pub use settings::Settings;
+pub use writer::FileWriter;
+
+/// What the files of one run have in common: a table's schema, spec, order, settings and place.
+pub struct Target {
+    pub(crate) schema: SchemaRef,
+    pub(crate) arrow: ArrowSchemaRef,
+    pub(crate) parquet: SchemaDescriptor,
+    pub(crate) spec: PartitionSpecRef,
+    pub(crate) order: SortOrderRef,
+    pub(crate) settings: Settings,
+    pub(crate) folder: String,
+    pub(crate) file_io: FileIO,
+    pub(crate) names: Arc<dyn Ids>,
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target").field("folder", &self.folder).field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Target {
+    /// Files of a table as its metadata says: current schema, default spec and order, properties, and the data folder
+    /// (`write.data.path`, else `data` under the table's location). `key_columns` get bloom filters beside those
+    /// that properties name.
+    ///
+    /// # Errors
+    /// [`Fault::Property`] for a property that means nothing, [`Fault::Request`] for a key column that is not there.
+    pub fn new(
+        metadata: &TableMetadata,
+        key_columns: &[String],
+        file_io: FileIO,
+        names: Arc<dyn Ids>,
+    ) -> Result<Self, Fault> {
+        Self::with_parts(
+            Arc::clone(metadata.current_schema()),
+            Arc::clone(metadata.default_partition_spec()),
+            Arc::clone(metadata.default_sort_order()),
+            metadata.properties(),
+            metadata.location(),
+            key_columns,
+            file_io,
+            names,
+        )
+    }
+
+    /// As [`Target::new`], with another schema than the metadata's current one: that of an evolution which the same
+    /// commit will make.
+    ///
+    /// # Errors
+    /// As [`Target::new`].
+    #[expect(clippy::too_many_arguments, reason = "the parts of table metadata, each of its own type")]
+    pub fn with_parts(
+        schema: SchemaRef,
+        spec: PartitionSpecRef,
+        order: SortOrderRef,
+        properties: &HashMap<String, String>,
+        location: &str,
+        key_columns: &[String],
+        file_io: FileIO,
+        names: Arc<dyn Ids>,
+    ) -> Result<Self, Fault> {
+        let sorted: Vec<i32> = order.fields.iter().map(|field| field.source_id).collect();
+        let settings = Settings::new(properties, &schema, &sorted, key_columns)?;
+        let folder = match properties.get("write.data.path") {
+            Some(path) => path.trim_end_matches('/').to_owned(),
+            None => format!("{}/data", location.trim_end_matches('/')),
+        };
+        let arrow = arrow_schema(&schema, Strings::Views)?;
+        let parquet = descriptor(&schema)?;
+        Ok(Self { schema, arrow, parquet, spec, order, settings, folder, file_io, names })
+    }
+
+    /// The Arrow schema in which rows are taken: the table's columns in order, text and binary as views.
+    #[must_use]
+    pub const fn arrow_schema(&self) -> &ArrowSchemaRef {
+        &self.arrow
+    }
+
+    /// The table schema that files are written with.
+    #[must_use]
+    pub const fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The partition spec that files are written with.
+    #[must_use]
+    pub fn spec(&self) -> &PartitionSpec {
+        &self.spec
+    }
+
+    /// The sort order that files are written with.
+    #[must_use]
+    pub fn order(&self) -> &SortOrder {
+        &self.order
+    }
+
+    /// A new file's full path: the data folder, the partition's folders, a random name.
+    fn new_path(&self, tuple: &Struct) -> Result<String, Fault> {
+        let partition = partition::path(&self.spec, &self.schema, tuple)?;
+        let name = self.names.uuid_text();
+        let between = if partition.is_empty() { "" } else { "/" };
+        Ok(format!("{}{between}{partition}/{name}.parquet", self.folder))
+    }
+}
+
+#[cfg(test)]
+mod tests;

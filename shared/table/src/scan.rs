@@ -1,0 +1,234 @@
+//! Reading a table: which files of a snapshot may hold matching rows, then the rows themselves.
+//!
+//! A [`Plan`] is plain data. It leaves out what can't match (by partition, by the manifests' bounds, by row group
+//! statistics) and gives everything else: rows that do not match come along, and the caller filters.
+//!
+//! A table with delete files, a format other than Parquet, encryption or files without field ids is refused by name.
+
+mod predicate;
+mod prune;
+mod read;
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef as ArrowSchemaRef;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use iceberg::ErrorKind;
+use iceberg::io::FileIO;
+use iceberg::spec::{
+    DataFile, DataFileFormat, FormatVersion, Literal, ManifestContentType, ManifestFile, ManifestList, PartitionSpec,
+    PrimitiveLiteral, Schema, SchemaRef, Snapshot, TableMetadata, Transform,
+};
+
+use crate::fault::Fault;
+use crate::schema::align::Fill;
+use crate::schema::{Strings, arrow_schema};
+use predicate::Bound;
+
+pub use predicate::{Comparison, Predicate};
+
+/// What is to be read.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The snapshot; `None` is the current one.
+    pub snapshot_id: Option<i64>,
+    /// The top-level columns, in the order wanted; `None` is all of them.
+    pub columns: Option<Vec<String>>,
+    /// What the rows are looked for by.
+    pub predicate: Predicate,
+    /// How text and binary are wanted.
+    pub strings: Strings,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { snapshot_id: None, columns: None, predicate: Predicate::All, strings: Strings::Plain }
+    }
+}
+
+/// One file to be read.
+#[derive(Clone, Debug)]
+pub struct FileTask {
+    /// Its full path.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// Values of identity partition fields, which stand in for columns that the file lacks.
+    fills: Vec<Fill>,
+}
+
+/// What is read, worked out.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The columns, Iceberg's way.
+    pub schema: SchemaRef,
+    /// The columns of the batches.
+    pub arrow_schema: ArrowSchemaRef,
+    /// The files that may hold matching rows, in manifest order.
+    pub files: Vec<FileTask>,
+    /// Live files that can't.
+    pub files_pruned: usize,
+    /// Manifests that can't; their files are not in `files_pruned`.
+    pub manifests_pruned: usize,
+    predicate: Bound,
+}
+
+/// Finds the files of a snapshot that may hold matching rows.
+///
+/// # Errors
+/// [`Fault::Request`] for a snapshot or column that is not there, [`Fault::Unsupported`] for tables this version can't
+/// read, [`Fault::Storage`] and [`Fault::Specification`] for manifests that can't be read.
+pub async fn plan(metadata: &TableMetadata, file_io: &FileIO, request: &Request) -> Result<Plan, Fault> {
+    let (snapshot, whole) = snapshot_and_schema(metadata, request.snapshot_id)?;
+    let predicate = request.predicate.bind(&whole)?;
+    let schema = Arc::new(projected(&whole, request.columns.as_deref())?);
+    let mut plan = Plan {
+        arrow_schema: arrow_schema(&schema, request.strings)?,
+        schema,
+        files: Vec::new(),
+        files_pruned: 0,
+        manifests_pruned: 0,
+        predicate,
+    };
+    let Some(snapshot) = snapshot else { return Ok(plan) };
+    for manifest in manifests(metadata, file_io, snapshot).await? {
+        plan.add_manifest(metadata, &whole, file_io, &manifest).await?;
+    }
+    Ok(plan)
+}
+
+fn snapshot_and_schema(metadata: &TableMetadata, id: Option<i64>) -> Result<(Option<&Snapshot>, SchemaRef), Fault> {
+    let current = metadata.current_snapshot();
+    let Some(id) = id.filter(|id| current.is_none_or(|current| current.snapshot_id() != *id)) else {
+        return Ok((current.map(AsRef::as_ref), Arc::clone(metadata.current_schema())));
+    };
+    let snapshot =
+        metadata.snapshot_by_id(id).ok_or_else(|| Fault::Request(format!("the table has no snapshot {id}")))?;
+    let schema = snapshot.schema(metadata).map_err(Fault::specification(format!("the schema of snapshot {id}")))?;
+    Ok((Some(snapshot), schema))
+}
+
+fn projected(schema: &Schema, columns: Option<&[String]>) -> Result<Schema, Fault> {
+    let Some(columns) = columns else { return Ok(schema.clone()) };
+    let fields = columns.iter().map(|name| {
+        let found = schema.as_struct().field_by_name(name);
+        found.cloned().ok_or_else(|| Fault::Request(format!("there is no column `{name}`")))
+    });
+    let fields = fields.collect::<Result<Vec<_>, _>>()?;
+    let built = Schema::builder().with_schema_id(schema.schema_id()).with_fields(fields).build();
+    built.map_err(Fault::specification("the columns asked for make no schema"))
+}
+
+async fn manifests(
+    metadata: &TableMetadata,
+    file_io: &FileIO,
+    snapshot: &Snapshot,
+) -> Result<Vec<ManifestFile>, Fault> {
+    if snapshot.encryption_key_id().is_some() {
+        return Err(Fault::Unsupported("an encrypted snapshot".to_owned()));
+    }
+    let path = snapshot.manifest_list();
+    if path.is_empty() {
+        return Err(Fault::Unsupported("a version 1 snapshot without a manifest list".to_owned()));
+    }
+    let bytes = file_io.new_input(path).map_err(Fault::storage("opening", path))?;
+    let bytes = bytes.read().await.map_err(Fault::storage("reading", path))?;
+    let version: FormatVersion = metadata.format_version();
+    let list = ManifestList::parse_with_version(&bytes, version);
+    let list = list.map_err(Fault::specification(format!("{path} is not a manifest list")))?;
+    Ok(list.consume_entries().into_iter().collect())
+}
+
+impl Plan {
+    async fn add_manifest(
+        &mut self,
+        metadata: &TableMetadata,
+        schema: &Schema,
+        file_io: &FileIO,
+        manifest: &ManifestFile,
+    ) -> Result<(), Fault> {
+        if !manifest.has_added_files() && !manifest.has_existing_files() {
+            return Ok(());
+        }
+        let spec = metadata.partition_spec_by_id(manifest.partition_spec_id).ok_or_else(|| Fault::Contradiction {
+            path: manifest.manifest_path.clone(),
+            what: format!("it names the partition spec {}, which the table lacks", manifest.partition_spec_id),
+        })?;
+        let deletes = manifest.content == ManifestContentType::Deletes;
+        if !deletes && !prune::manifest(&self.predicate, spec, schema, manifest) {
+            self.manifests_pruned += 1;
+            return Ok(());
+        }
+        let path = &manifest.manifest_path;
+        let loaded = manifest.load_manifest(file_io).await.map_err(|fault| match fault.kind() {
+            ErrorKind::DataInvalid => Fault::specification(format!("{path} is not a manifest of this table"))(fault),
+            _ => Fault::storage("reading", path)(fault),
+        })?;
+        for entry in loaded.entries().iter().filter(|entry| entry.is_alive()) {
+            let file = entry.data_file();
+            if deletes {
+                return Err(Fault::Unsupported(format!("a table with delete files ({})", file.file_path())));
+            }
+            if file.file_format() != DataFileFormat::Parquet {
+                let format = file.file_format();
+                return Err(Fault::Unsupported(format!("the {format} file {}", file.file_path())));
+            }
+            if file.key_metadata().is_some() {
+                return Err(Fault::Unsupported(format!("the encrypted file {}", file.file_path())));
+            }
+            if prune::partition(&self.predicate, spec, file) && prune::metrics(&self.predicate, file) {
+                let (path, bytes, rows) = (file.file_path().to_owned(), file.file_size_in_bytes(), file.record_count());
+                self.files.push(FileTask { path, bytes, rows, fills: fills(spec, file) });
+            } else {
+                self.files_pruned += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one file, row groups that can't match left out.
+    #[must_use]
+    pub fn read(&self, file_io: &FileIO, task: &FileTask) -> BoxStream<'static, Result<RecordBatch, Fault>> {
+        let opened = read::open(
+            file_io.clone(),
+            task.clone(),
+            Arc::clone(&self.schema),
+            Arc::clone(&self.arrow_schema),
+            self.predicate.clone(),
+        );
+        futures::stream::once(opened).try_flatten().boxed()
+    }
+
+    /// Reads all files, one after the other.
+    #[must_use]
+    pub fn execute(self, file_io: FileIO) -> BoxStream<'static, Result<RecordBatch, Fault>> {
+        let files = self.files.clone();
+        futures::stream::iter(files).flat_map(move |task| self.read(&file_io, &task)).boxed()
+    }
+
+    /// The rows of the files to be read, matching or not.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.files.iter().map(|file| file.rows).sum()
+    }
+}
+
+/// A column that a file lacks has the value of its identity partition field, where there is one (the specification's
+/// column projection; files brought in from other tables).
+fn fills(spec: &PartitionSpec, file: &DataFile) -> Vec<Fill> {
+    let fields = spec.fields().iter().zip(file.partition().iter());
+    fields
+        .filter(|(field, _)| field.transform == Transform::Identity)
+        .map(|(field, value)| Fill { field_id: field.source_id, value: value.and_then(primitive) })
+        .collect()
+}
+
+fn primitive(value: &Literal) -> Option<PrimitiveLiteral> {
+    value.as_primitive_literal()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! What a reader looks for: enough of a predicate to leave out files and row groups, no more.
+
+use iceberg::spec::{Datum, PrimitiveLiteral, PrimitiveType, Schema};
+
+use crate::fault::Fault;
+use crate::schema::{Position, position};
+
+/// A comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// A predicate over columns, as SQL means it: a comparison with a null is not true.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Predicate {
+    /// Every row.
+    All,
+    /// A column compared with a value of its type (an int may stand for a long, a float for a double).
+    Compare {
+        /// The column; a dotted path for a field of a struct.
+        column: String,
+        /// The comparison.
+        comparison: Comparison,
+        /// The value.
+        value: Datum,
+    },
+    /// A column that is null.
+    IsNull(String),
+    /// A column that is not null.
+    IsNotNull(String),
+    /// All of them.
+    And(Vec<Predicate>),
+    /// Any of them.
+    Or(Vec<Predicate>),
+}
+
+/// A predicate whose columns have been found.
+#[derive(Clone, Debug)]
+pub(super) enum Bound {
+    All,
+    Test { field_id: i32, data_type: PrimitiveType, test: Test },
+    And(Vec<Bound>),
+    Or(Vec<Bound>),
+}
+
+/// What is asked of one column.
+#[derive(Clone, Debug)]
+pub(super) enum Test {
+    Compare(Comparison, PrimitiveLiteral),
+    IsNull,
+    IsNotNull,
+}
+
+/// Predicates nest at most this deep; deeper ones are refused rather than recursed into.
+const DEPTH_MAX: usize = 64;
+
+impl Predicate {
+    /// Finds the columns in a schema.
+    pub(super) fn bind(&self, schema: &Schema) -> Result<Bound, Fault> {
+        self.bind_at(schema, 0)
+    }
+
+    fn bind_at(&self, schema: &Schema, depth: usize) -> Result<Bound, Fault> {
+        if depth > DEPTH_MAX {
+            return Err(Fault::Request(format!("a predicate nests at most {DEPTH_MAX} deep")));
+        }
+        let test = |column: &str, test: &dyn Fn(&PrimitiveType) -> Result<Test, Fault>| {
+            let id = schema
+                .field_id_by_name(column)
+                .ok_or_else(|| Fault::Request(format!("there is no column `{column}`")))?;
+            let Position { data_type, .. } = position(schema, id)?;
+            Ok(Bound::Test { field_id: id, test: test(&data_type)?, data_type })
+        };
+        let all = |predicates: &[Self]| {
+            predicates.iter().map(|predicate| predicate.bind_at(schema, depth + 1)).collect::<Result<Vec<_>, _>>()
+        };
+        match self {
+            Self::All => Ok(Bound::All),
+            Self::IsNull(column) => test(column, &|_| Ok(Test::IsNull)),
+            Self::IsNotNull(column) => test(column, &|_| Ok(Test::IsNotNull)),
+            Self::Compare { column, comparison, value } => test(column, &|data_type| {
+                let literal = converted(value, data_type).ok_or_else(|| {
+                    Fault::Request(format!("`{column}` is a {data_type}; {value} is a {}", value.data_type()))
+                })?;
+                Ok(Test::Compare(*comparison, literal))
+            }),
+            Self::And(predicates) => Ok(Bound::And(all(predicates)?)),
+            Self::Or(predicates) => Ok(Bound::Or(all(predicates)?)),
+        }
+    }
+}
+
+/// The value as one of the column's type, where nothing is lost.
+fn converted(value: &Datum, data_type: &PrimitiveType) -> Option<PrimitiveLiteral> {
+    let same = match (value.data_type(), data_type) {
+        (PrimitiveType::Decimal { scale: from, .. }, PrimitiveType::Decimal { scale: to, .. }) => from == to,
+        (from, to) => from == to,
+    };
+    if same {
+        return Some(value.literal().clone());
+    }
+    match (value.literal(), value.data_type(), data_type) {
+        (PrimitiveLiteral::Int(v), PrimitiveType::Int, PrimitiveType::Long) => {
+            Some(PrimitiveLiteral::Long((*v).into()))
+        }
+        (PrimitiveLiteral::Float(v), PrimitiveType::Float, PrimitiveType::Double) => {
+            Some(PrimitiveLiteral::Double(f64::from(v.0).into()))
+        }
+        _ => None,
+    }
+}
