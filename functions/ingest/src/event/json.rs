@@ -26,6 +26,7 @@ impl<'b> Scan<'b> {
     }
 
     /// Moves on by bytes that the caller has looked at in [`Self::rest`].
+    #[inline]
     pub(super) const fn advance(&mut self, bytes: usize) {
         self.at += bytes;
     }
@@ -35,6 +36,7 @@ impl<'b> Scan<'b> {
         self.at = at;
     }
 
+    #[inline]
     pub(super) fn rest(&self) -> &'b [u8] {
         self.body.get(self.at..).unwrap_or_default()
     }
@@ -47,10 +49,12 @@ impl<'b> Scan<'b> {
         Error::Truncated { at: self.body.len(), expected }
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.body.get(self.at).copied()
     }
 
+    #[inline]
     pub(super) fn space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
@@ -58,12 +62,14 @@ impl<'b> Scan<'b> {
     }
 
     /// The next byte that is not white space; it is not consumed.
+    #[inline]
     pub(super) fn token(&mut self, expected: &'static str) -> Result<u8, Error> {
         self.space();
         self.peek().ok_or_else(|| self.truncated(expected))
     }
 
     /// Consumes the wanted byte if it comes next.
+    #[inline]
     pub(super) fn eat(&mut self, wanted: u8, expected: &'static str) -> Result<bool, Error> {
         let found = self.token(expected)? == wanted;
         self.at += usize::from(found);
@@ -76,6 +82,7 @@ impl<'b> Scan<'b> {
     }
 
     /// After a member or an element: true when another one follows, false when `close` ended the object or array.
+    #[inline]
     pub(super) fn more(&mut self, close: u8) -> Result<bool, Error> {
         let found = self.token("`,` or the closing bracket")?;
         if found == b',' || found == close {
@@ -87,6 +94,7 @@ impl<'b> Scan<'b> {
     }
 
     /// Consumes `null` if it comes next.
+    #[inline]
     pub(super) fn null(&mut self) -> Result<bool, Error> {
         if self.token("a value")? != b'n' {
             return Ok(false);
@@ -207,6 +215,7 @@ impl<'b> Scan<'b> {
     }
 
     /// A whole number in the range of `i64`, written without fraction or exponent.
+    #[inline]
     pub(super) fn integer(&mut self) -> Result<i64, Error> {
         let start = self.at;
         let whole = |at| Error::Malformed { at, fault: Cow::Borrowed("a whole number of 64 bits is expected") };
@@ -309,6 +318,25 @@ impl<'b> Scan<'b> {
                 }
                 depth -= 1;
                 objects >>= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_read_as_the_standard_library_reads_them(number in any::<i64>(), digits in "-?[0-9]{1,21}") {
+            for text in [number.to_string(), (number >> 20).to_string(), (number >> 40).to_string(), digits] {
+                let body = format!("{text},");
+                let plain = text.trim_start_matches('-');
+                let expected = text.parse::<i64>().ok().filter(|_| plain == "0" || !plain.starts_with('0'));
+                prop_assert_eq!(Scan::new(body.as_bytes()).integer().ok(), expected, "{}", text);
             }
         }
     }

@@ -11,6 +11,7 @@ use super::{Error, HEADER_MEMBERS_MAX, HeaderEntry, List, SchemaMetadata, Span, 
 
 impl Reader {
     /// A base64 text, decoded into the arena; `None` for null.
+    #[inline]
     pub(super) fn base64(&mut self, scan: &mut Scan<'_>) -> Result<Option<Span>, Error> {
         if scan.token("a base64 text or null")? != b'"' {
             if scan.null()? {
@@ -35,6 +36,7 @@ impl Reader {
     }
 
     /// `[{name: [byte, …] | null}, …]` or null.
+    #[inline]
     pub(super) fn header_list(&mut self, scan: &mut Scan<'_>) -> Result<Span, Error> {
         let start = self.headers.len();
         if scan.null()? {
