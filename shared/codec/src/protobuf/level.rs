@@ -53,6 +53,8 @@ pub(crate) struct Level {
     pub(crate) oneofs: Vec<u32>,
     pub(crate) raws: Vec<Raw>,
     required: Vec<Required>,
+    /// Whether there are moments, oneofs or raws, which each row starts without.
+    has_state: bool,
     /// Bytes that a row takes before anything is written to it.
     width: usize,
 }
@@ -95,6 +97,7 @@ impl Level {
             + layout.bits.div_ceil(8)
             + (layout.texts.len() + layout.lists.len()) * 4
             + 1;
+        let raws = !layout.raws.is_empty();
         Self {
             rows: 0,
             room: 0,
@@ -112,6 +115,7 @@ impl Level {
             oneofs: vec![0; layout.oneofs],
             raws: layout.raws.into_iter().map(|source| Raw { bytes: Vec::new(), seen: false, source }).collect(),
             required: layout.required,
+            has_state: layout.moments + layout.oneofs > 0 || raws,
             width,
         }
     }
@@ -127,13 +131,26 @@ impl Level {
         if self.rows >= self.room || *opened > OPENED_MAX {
             self.make_room(*opened)?;
         }
-        self.moments.fill(Moment::default());
-        self.oneofs.fill(0);
+        if self.has_state {
+            self.forget_state();
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn forget_state(&mut self) {
+        // Loops, not `fill`: on an empty vector that is still a call to memset, at an address that isn't mapped, and some
+        // processors take longer over such a masked store than over the rest of a record.
+        for moment in &mut self.moments {
+            *moment = Moment::default();
+        }
+        for member in &mut self.oneofs {
+            *member = 0;
+        }
         for raw in &mut self.raws {
             raw.bytes.clear();
             raw.seen = false;
         }
-        Ok(())
     }
 
     #[inline(never)]
@@ -219,8 +236,7 @@ impl Level {
         }
         self.texts.iter_mut().for_each(|text| text.rewind(rows));
         self.lists.iter_mut().for_each(|list| list.rewind(rows));
-        self.moments.fill(Moment::default());
-        self.oneofs.fill(0);
+        self.forget_state();
         self.rows = rows;
     }
 

@@ -189,3 +189,21 @@ fn messages_inside_themselves_become_json() {
         ]
     );
 }
+
+#[test]
+fn required_fields_services_and_imported_types_decode_as_any_other() {
+    let money = "syntax = \"proto3\"; package google.type; message Money { string currency_code = 1; int64 units = 2; int32 nanos = 3; }";
+    let main = "syntax = \"proto2\"; import \"google/type/money.proto\"; import \"google/protobuf/wrappers.proto\";
+        message M { required int32 id = 1; required google.protobuf.BoolValue certified = 7; required google.type.Money total = 11;
+        optional string title = 12; }
+        message Search { required int32 id = 1; }
+        service Find { rpc Find(Search) returns (M); }";
+    let files = [("main.proto", main), ("google/type/money.proto", money)];
+    let message = schema::from_text(&files, "M").unwrap();
+    check(
+        &message,
+        "0807 3a(0801) 5a(0a(455552) 10feffffffffffffffff01 1880b6ca91feffffffff01)",
+        r#"id=7 certified=true total={currency_code:"EUR",units:-2,nanos:-500000000} title=NULL"#,
+    );
+    check(&message, "3a() 5a() 62()", r#"id=NULL certified=false total={currency_code:"",units:0,nanos:0} title="""#);
+}
