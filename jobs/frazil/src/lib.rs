@@ -61,7 +61,10 @@ pub fn run_on<A: Into<OsString>>(host: Host<'_>, arguments: impl IntoIterator<It
     let glance = Glance::at(&raw);
     let parsed = match Arguments::try_parse_from(&raw) {
         Ok(parsed) => parsed,
-        Err(error) => return misunderstood(&error, &glance, host),
+        Err(error) => {
+            let mut output = Output::new(host.stdout, host.stderr, glance.json, false);
+            return misunderstood(&error, &glance, &mut output);
+        }
     };
     let Arguments { global, command } = parsed;
     (host.log)(match (global.quiet, global.verbose) {
@@ -129,8 +132,7 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
 }
 
 /// Answers a command line that clap did not take: help and version are answers, the rest are usage errors.
-fn misunderstood(error: &clap::Error, glance: &Glance, host: Host<'_>) -> Exit {
-    let mut output = Output::new(host.stdout, host.stderr, glance.json, false);
+fn misunderstood(error: &clap::Error, glance: &Glance, output: &mut Output<'_>) -> Exit {
     let rendered = error.render().to_string();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match output.text(&rendered) {
@@ -158,7 +160,7 @@ fn misunderstood(error: &clap::Error, glance: &Glance, host: Host<'_>) -> Exit {
 pub fn interrupted(arguments: &[OsString], stdout: &mut (dyn Write + Send), stderr: &mut (dyn Write + Send)) -> Exit {
     let glance = Glance::at(arguments);
     let failure = Failure::new(Kind::Retry, "interrupted", "interrupted; what was stored is whole")
-        .remedy("run the same command again: it goes on from there")
+        .remedy("the same command can be run again: nothing is lost, and nothing comes twice")
         .exiting(Exit::Interrupted);
     Output::new(stdout, stderr, glance.json, false).fail(glance.command.as_deref(), &failure);
     failure.exit()

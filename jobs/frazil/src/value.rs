@@ -94,6 +94,12 @@ pub(crate) fn text<'a>(field: &Field, array: &'a dyn Array, row: usize) -> Resul
     })
 }
 
+/// Text for a terminal: control characters of stored data must not steer it.
+#[must_use]
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
 /// The name of a type in answers: Iceberg's where it has one.
 #[must_use]
 pub(crate) fn type_name(field: &Field) -> String {

@@ -1,5 +1,7 @@
 //! What a script may rely on: one document, one exit code, nothing else on stdout; by command, for success and failure.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -375,6 +377,35 @@ fn a_filter_finds_the_same_rows_whether_files_are_left_out_or_not() {
         let opaque = format!("CASE WHEN {condition} THEN 1 ELSE 0 END = 1");
         assert_eq!(count(condition), count(&opaque), "{condition}");
     }
+}
+
+#[test]
+fn a_table_without_rows_is_a_table() {
+    let place = Place::with_pipeline();
+    let event = events(20, 1.0).remove(0);
+    place.write("event.json", &event);
+    let staged = place.done(&["ingest", "--event", "event.json"]);
+    assert_eq!(staged["records"], staged["dead_letters"]);
+    let table = &place.done(&["fold"])["tables"][0];
+    assert_eq!((&table["rows_added"], &table["dead_letters"]), (&json!(0), &staged["dead_letters"]));
+    assert_eq!(place.done(&["query", "SELECT count(*) AS n FROM employee"])["rows"], json!([{"n": 0}]));
+    assert_eq!(place.done(&["query", "SELECT name FROM employee WHERE age > 3 LIMIT 5"])["rows"], json!([]));
+}
+
+#[test]
+fn an_interrupted_command_says_so_in_the_form_asked_for() {
+    let check = |arguments: &[&str]| {
+        let arguments: Vec<std::ffi::OsString> = arguments.iter().map(Into::into).collect();
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        assert_eq!(frazil::interrupted(&arguments, &mut stdout, &mut stderr).code(), 130);
+        (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+    let (stdout, stderr) = check(&["frazil", "fold", "--json"]);
+    let document: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&document["schema"], &document["ok"]), (&json!("frazil.fold/1"), &json!(false)));
+    assert_eq!((&document["error"]["code"], stderr.as_str()), (&json!("interrupted"), ""));
+    let (stdout, stderr) = check(&["frazil", "fold"]);
+    assert_eq!((stdout.as_str(), stderr.contains("interrupted")), ("", true));
 }
 
 #[test]

@@ -5,7 +5,6 @@ mod payload;
 
 use std::io::Read;
 
-use model::failure::Kind;
 use serde::Serialize;
 
 use crate::Session;
@@ -49,19 +48,19 @@ pub(crate) fn run(arguments: &Decode, session: &mut Session<'_>) -> Result<Exit,
     }
     let encoding = match (&arguments.hex, &arguments.base64) {
         (Some(text), _) if text != "-" => {
-            return one(Record::value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session);
+            return one(&Record::value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session);
         }
         (_, Some(text)) if text != "-" => {
-            return one(Record::value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session);
+            return one(&Record::value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session);
         }
         (_, Some(_)) => Encoding::Base64,
         _ => Encoding::Hex,
     };
     if arguments.null {
-        return one(Record { value: None }, &mut reader, session);
+        return one(&Record { value: None }, &mut reader, session);
     }
     if let Some(path) = &arguments.file {
-        return one(Record::value(file(&session.folder.join(path))?), &mut reader, session);
+        return one(&Record::value(file(&session.folder.join(path))?), &mut reader, session);
     }
     lines(encoding, &mut reader, session)
 }
@@ -78,7 +77,7 @@ fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn one(record: Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
+fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let decoded = reader.read(record.value.as_deref())?;
     if session.output.json() {
         document(&decoded, session)?;
@@ -86,7 +85,9 @@ fn one(record: Record, reader: &mut Reader, session: &mut Session<'_>) -> Result
         match &decoded {
             Decoded::Rows(rows) => {
                 for row in rows {
-                    session.output.text(&pretty(row)?)?;
+                    let mut table = comfy_table::Table::new();
+                    table.load_style(comfy_table::presets::NOTHING).add_rows(&row.cells);
+                    session.output.text(&table.trim_fmt())?;
                 }
             }
             Decoded::Tombstone => session.output.text("a tombstone: no row")?,
@@ -149,14 +150,12 @@ fn document(decoded: &Decoded, session: &mut Session<'_>) -> Result<(), Failure>
         }
     };
     let mut json = vec![b'['];
-    json.extend_from_slice(&rows.join(&b','));
+    for (n, row) in rows.iter().enumerate() {
+        if n > 0 {
+            json.push(b',');
+        }
+        json.extend_from_slice(&row.json);
+    }
     json.push(b']');
     session.output.document_with("decode", &body, "rows", &json)
-}
-
-/// A row for people: its members on lines of their own.
-fn pretty(row: &[u8]) -> Result<String, Failure> {
-    let bug = |e: serde_json::Error| Failure::of(Kind::Bug, "decode.row", &e);
-    let row: serde_json::Value = serde_json::from_slice(row).map_err(bug)?;
-    serde_json::to_string_pretty(&row).map_err(bug)
 }

@@ -185,6 +185,7 @@ impl Rows {
     fn new(schema: &SchemaRef) -> Self {
         let mut table = Table::new();
         table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
+        table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
         table.set_header(schema.fields().iter().map(|f| f.name().clone()));
         for (n, field) in schema.fields().iter().enumerate() {
             if field.data_type().is_numeric()
@@ -200,15 +201,10 @@ impl Rows {
         let mut cells = Vec::with_capacity(batch.num_columns());
         for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
             let text = value::text(field, column.as_ref(), n).map_err(|e| unwritable(&e))?;
-            // Control characters of stored data must not steer the reader's terminal.
-            cells.push(text.map_or_else(|| "NULL".to_owned(), |t| printable(&t)));
+            cells.push(text.map_or_else(|| "NULL".to_owned(), |t| value::printable(&t)));
         }
         self.table.add_row(cells);
         self.count += 1;
         Ok(())
     }
-}
-
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
 }

@@ -213,7 +213,7 @@ impl Generator {
 
     /// Every other redelivery is the same event at once; the others are cut differently and come later.
     fn redeliver(&mut self, index: u64, recorded: &Recorded) {
-        let recut = (index / TWICE_EVERY) % 2 == 0;
+        let recut = (index / TWICE_EVERY).is_multiple_of(2);
         if recut {
             for (body, records) in recorded.halves() {
                 if records > 0 {

@@ -166,8 +166,8 @@ mod tests {
         ])
     }
 
-    fn check(expr: Expr, expected: Option<&Predicate>) {
-        assert_eq!(expression(&expr, &schema(), 0).as_ref(), expected, "{expr}");
+    fn check(expr: &Expr, expected: Option<&Predicate>) {
+        assert_eq!(expression(expr, &schema(), 0).as_ref(), expected, "{expr}");
     }
 
     fn id(comparison: Comparison, value: i64) -> Predicate {
@@ -178,37 +178,37 @@ mod tests {
     fn a_part_of_an_and_is_enough_and_an_or_needs_both_sides() {
         let known = || col("id").gt(lit(5_i64));
         let unknown = || (col("id") + lit(1_i64)).gt(lit(5_i64));
-        check(known(), Some(&id(Comparison::Greater, 5)));
-        check(lit(5_i64).lt(col("id")), Some(&id(Comparison::Greater, 5)));
-        check(unknown(), None);
-        check(known().and(unknown()), Some(&id(Comparison::Greater, 5)));
-        check(unknown().and(unknown()), None);
-        check(known().or(unknown()), None);
+        check(&known(), Some(&id(Comparison::Greater, 5)));
+        check(&lit(5_i64).lt(col("id")), Some(&id(Comparison::Greater, 5)));
+        check(&unknown(), None);
+        check(&known().and(unknown()), Some(&id(Comparison::Greater, 5)));
+        check(&unknown().and(unknown()), None);
+        check(&known().or(unknown()), None);
         let both = Predicate::Or(vec![id(Comparison::Greater, 5), id(Comparison::Equal, 1)]);
-        check(known().or(col("id").eq(lit(1_i64))), Some(&both));
-        check(known().is_not_true(), None);
-        check(Expr::Not(Box::new(known())), None);
+        check(&known().or(col("id").eq(lit(1_i64))), Some(&both));
+        check(&known().is_not_true(), None);
+        check(&Expr::Not(Box::new(known())), None);
     }
 
     #[test]
     fn lists_ranges_and_nulls_are_understood_and_odd_literals_left_alone() {
         let two = vec![id(Comparison::Equal, 1), id(Comparison::Equal, 2)];
-        check(col("id").in_list(vec![lit(1_i64), lit(2_i64)], false), Some(&Predicate::Or(two)));
-        check(col("id").in_list(vec![lit(1_i64)], true), None);
+        check(&col("id").in_list(vec![lit(1_i64), lit(2_i64)], false), Some(&Predicate::Or(two)));
+        check(&col("id").in_list(vec![lit(1_i64)], true), None);
         check(
-            col("id").between(lit(1_i64), lit(2_i64)),
+            &col("id").between(lit(1_i64), lit(2_i64)),
             Some(&Predicate::And(vec![id(Comparison::GreaterOrEqual, 1), id(Comparison::LessOrEqual, 2)])),
         );
-        check(col("team").is_null(), Some(&Predicate::IsNull("team".to_owned())));
-        check(col("id").eq(lit(1_i32)), None);
-        check(col("id").eq(lit(ScalarValue::Int64(None))), None);
-        check(col("f").eq(lit(f64::NAN)), None);
-        check(col("f").lt(lit(0.0)), None);
-        check(col("nothing").eq(lit(1_i64)), None);
+        check(&col("team").is_null(), Some(&Predicate::IsNull("team".to_owned())));
+        check(&col("id").eq(lit(1_i32)), None);
+        check(&col("id").eq(lit(ScalarValue::Int64(None))), None);
+        check(&col("f").eq(lit(f64::NAN)), None);
+        check(&col("f").lt(lit(0.0)), None);
+        check(&col("nothing").eq(lit(1_i64)), None);
         let mut deep = col("id").eq(lit(1_i64));
         for _ in 0..1000 {
             deep = deep.or(col("id").eq(lit(1_i64)));
         }
-        check(deep, None);
+        check(&deep, None);
     }
 }

@@ -9,11 +9,20 @@ use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::value;
 
+/// One row, for programs and for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// A JSON object.
+    pub(super) json: Vec<u8>,
+    /// Its columns with their values, in order.
+    pub(super) cells: Vec<[String; 2]>,
+}
+
 /// What became of a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
-    /// Its rows, each a JSON object.
-    Rows(Vec<Vec<u8>>),
+    /// Its rows.
+    Rows(Vec<Row>),
     /// A null value: in the modes there are it makes no row.
     Tombstone,
     /// It can never be a row.
@@ -69,9 +78,14 @@ impl Reader {
         }
         let batch = self.decoder.finish().map_err(|e| codec_failure(&e))?;
         let rows = (0..batch.num_rows()).map(|n| {
-            let mut row = Vec::new();
-            value::row(&batch, n, &mut row).map_err(|e| Failure::of(Kind::Bug, "decode.value", &e))?;
-            Ok(row)
+            let unwritable = |e| Failure::of(Kind::Bug, "decode.value", &e);
+            let mut json = Vec::new();
+            value::row(&batch, n, &mut json).map_err(unwritable)?;
+            let cells = batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
+                let text = value::text(field, column.as_ref(), n).map_err(unwritable)?;
+                Ok([field.name().clone(), text.map_or_else(|| "NULL".to_owned(), |t| value::printable(&t))])
+            });
+            Ok(Row { json, cells: cells.collect::<Result<_, Failure>>()? })
         });
         Ok(Decoded::Rows(rows.collect::<Result<_, Failure>>()?))
     }
