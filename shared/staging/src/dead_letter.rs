@@ -36,8 +36,10 @@ pub struct DeadLetter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp_type: Option<TimestampType>,
     /// The key: null is null, no bytes are the empty text.
+    #[serde(deserialize_with = "present")]
     pub key: Option<Payload>,
     /// The value: null is null, no bytes are the empty text.
+    #[serde(deserialize_with = "present")]
     pub value: Option<Payload>,
     /// The headers, in order; names may repeat.
     #[serde(default)]
@@ -111,6 +113,11 @@ impl<'de> Deserialize<'de> for Payload {
         let bytes = STANDARD.decode_to_vec(text).map_err(|_| serde::de::Error::custom("not standard base64"))?;
         Ok(Self(Bytes::from(bytes)))
     }
+}
+
+/// Serde takes an absent member for null; here null is a tombstone, and an absent member a damaged line.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Payload>, D::Error> {
+    Option::deserialize(deserializer)
 }
 
 macro_rules! classes {
@@ -328,6 +335,7 @@ mod tests {
         check(good.replace("dead_letter/1", "dead_letter/2"), Kind::Misconfigured, "1");
         check(good.replace("dead_letter/1", "footer/1"), Kind::Corrupt, "1");
         check(good.replace("truncated", "odd"), Kind::Corrupt, "1");
+        check(good.replace(r#""key":null,"#, ""), Kind::Corrupt, "1");
         check(good.replace("Cv9wYXNzd29yZD14", "Cv9wYXNzd29yZD1"), Kind::Corrupt, "1");
         let more = good.replace(r#""class""#, r#""added_later":{"a":[1]},"class""#);
         assert_eq!(decode(more.as_bytes()).unwrap(), [letter()]);

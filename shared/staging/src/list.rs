@@ -100,3 +100,120 @@ pub async fn two_passes(store: &dyn Store, pipeline: &PipelineId, low_minute: Op
 fn corrupt(key: String, message: String) -> Error {
     Error::Corrupt { operation: Operation::List, key, message }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::ops::Range;
+    use std::sync::{Arc, Mutex};
+
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use model::clock::ManualClock;
+    use model::failure::Kind;
+
+    use super::*;
+    use crate::key::ObjectHash;
+    use crate::local::LocalStore;
+    use crate::store::{ObjectMeta, Page, Put};
+
+    fn pipeline() -> PipelineId {
+        "orders-00ff00ff".parse().unwrap()
+    }
+
+    fn minute(n: i64) -> Minute {
+        Timestamp::from_micros(0).minute().plus(n)
+    }
+
+    fn key(pipeline: &str, at: i64, hash: u128) -> String {
+        StagedKey { pipeline: pipeline.parse().unwrap(), minute: minute(at), hash: ObjectHash::new(hash) }.to_string()
+    }
+
+    #[tokio::test]
+    async fn what_is_staged_is_listed_once_in_order_of_minutes() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(Timestamp::from_micros(42)));
+        let store = LocalStore::open(folder.path(), clock).unwrap().with_page_objects(2);
+        let empty = list_all(&store, &pipeline(), None).await.unwrap();
+        assert_eq!(empty, Listing { objects: vec![], foreign: vec![], date: Timestamp::from_micros(42) });
+        for (at, hash) in [(1500, 1), (3, 9), (3, 2), (59, 5), (60, 4)] {
+            store.put_new(&key("orders-00ff00ff", at, hash), Bytes::from(vec![0; hash as usize])).await.unwrap();
+        }
+        let foreign = "staging/orders-00ff00ff/1970-01-01/00/03/README.md";
+        for other in [foreign, &key("orders-00ff00fe", 3, 1), &key("orders-00ff00ff-00ff00ff", 3, 1)] {
+            store.put_new(other, Bytes::new()).await.unwrap();
+        }
+        let check = async |low: Option<i64>, want: &[(i64, u64)], foreign: &[&str]| {
+            let listing = list_all(&store, &pipeline(), low.map(minute)).await.unwrap();
+            let got: Vec<_> = listing.objects.iter().map(|o| (o.key.minute, o.size)).collect();
+            assert_eq!(got, want.iter().map(|(at, size)| (minute(*at), *size)).collect::<Vec<_>>(), "{low:?}");
+            assert_eq!(listing.foreign, foreign, "{low:?}");
+        };
+        check(None, &[(3, 2), (3, 9), (59, 5), (60, 4), (1500, 1)], &[foreign]).await;
+        check(Some(3), &[(3, 2), (3, 9), (59, 5), (60, 4), (1500, 1)], &[foreign]).await;
+        check(Some(4), &[(59, 5), (60, 4), (1500, 1)], &[]).await;
+        check(Some(60), &[(60, 4), (1500, 1)], &[]).await;
+        check(Some(1501), &[], &[]).await;
+    }
+
+    /// Gives pages as scripted, one a call.
+    #[derive(Debug)]
+    struct Scripted(Mutex<VecDeque<Page>>);
+
+    #[async_trait]
+    impl Store for Scripted {
+        async fn put_new(&self, _: &str, _: Bytes) -> Result<Put, Error> {
+            unreachable!("only listed")
+        }
+        async fn put(&self, _: &str, _: Bytes) -> Result<Timestamp, Error> {
+            unreachable!("only listed")
+        }
+        async fn get(&self, _: &str) -> Result<Bytes, Error> {
+            unreachable!("only listed")
+        }
+        async fn get_range(&self, _: &str, _: Range<u64>) -> Result<Bytes, Error> {
+            unreachable!("only listed")
+        }
+        async fn head(&self, _: &str) -> Result<Option<ObjectMeta>, Error> {
+            unreachable!("only listed")
+        }
+        async fn list(&self, _: &str, _: Option<&str>, _: Option<&str>) -> Result<Page, Error> {
+            let mut pages = self.0.lock().unwrap();
+            // The last page again and again, as a store caught in a circle would.
+            Ok(if pages.len() > 1 { pages.pop_front().unwrap() } else { pages.front().unwrap().clone() })
+        }
+        async fn delete(&self, _: &str) -> Result<(), Error> {
+            unreachable!("only listed")
+        }
+    }
+
+    fn page(hashes: &[u128], date: i64, more: bool) -> Page {
+        let object = |hash: &u128| ObjectMeta { key: key("orders-00ff00ff", 3, *hash), size: 1 };
+        let next = more.then(|| "more".to_owned());
+        Page { objects: hashes.iter().map(object).collect(), next, date: Timestamp::from_micros(date) }
+    }
+
+    #[tokio::test]
+    async fn the_second_pass_sees_what_came_during_the_first_and_dates_are_of_first_answers() {
+        let pages = [page(&[5], 1, true), page(&[6], 2, false), page(&[4, 5], 3, true), page(&[6, 7], 4, false)];
+        let store = Scripted(Mutex::new(pages.into()));
+        let passes = two_passes(&store, &pipeline(), None).await.unwrap();
+        let hashes = |l: &Listing| l.objects.iter().map(|o| o.key.hash.value()).collect::<Vec<_>>();
+        assert_eq!((hashes(&passes.first), hashes(&passes.second)), (vec![5, 6], vec![4, 5, 6, 7]));
+        let dates = (passes.first.date, passes.second.date);
+        assert_eq!(dates, (Timestamp::from_micros(1), Timestamp::from_micros(3)));
+    }
+
+    #[tokio::test]
+    async fn a_listing_that_goes_in_circles_is_found_out() {
+        for pages in [
+            vec![page(&[5, 4], 1, false)],
+            vec![page(&[5], 1, true)],
+            vec![page(&[5], 1, true), page(&[4], 1, false)],
+            vec![page(&[], 1, true)],
+        ] {
+            let store = Scripted(Mutex::new(pages.into()));
+            assert_eq!(list_all(&store, &pipeline(), None).await.unwrap_err().kind(), Kind::Corrupt);
+        }
+    }
+}
