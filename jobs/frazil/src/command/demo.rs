@@ -4,6 +4,8 @@ mod accounts;
 mod folder;
 mod usage;
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -103,6 +105,8 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
         return Ok(Exit::Done);
     }
     folder::prepare(&dir)?;
+    // Opened first: that it can't be written should not come out after the work.
+    let truth = arguments.truth.as_ref().map(|path| Truth::create(session.folder.join(path))).transpose()?;
     session.output.note(&format!("demo in {}", dir.display()));
     let environment = Environment::embedded(&dir);
     let pipeline = pipeline::file::load(&dir.join("pipelines/employee.toml"), &environment)
@@ -112,8 +116,8 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
     let mut generator =
         Generator::new(Options { records: arguments.records, bad: arguments.bad, seed: arguments.seed });
     let events = run.through(&mut generator, arguments.folds, session).await?;
-    if let Some(path) = &arguments.truth {
-        write_truth(&session.folder.join(path), &generator)?;
+    if let Some(truth) = truth {
+        truth.write(&generator)?;
     }
     let sent = Accounts::new(generator.sent());
     let mut accounts = Accounts {
@@ -245,12 +249,26 @@ async fn count(tables: Tables, pipeline: &Pipeline) -> Result<u64, Failure> {
     u64::try_from(count).map_err(|_| wrong())
 }
 
-fn write_truth(path: &Path, generator: &Generator) -> Result<(), Failure> {
-    let fault = |e: std::io::Error| Failure::io("demo.truth", path.display().to_string(), &e);
-    let mut text = serde_json::to_vec_pretty(&generator.truth().fingerprint())
-        .map_err(|e| Failure::of(Kind::Bug, "demo.truth", &e))?;
-    text.push(b'\n');
-    std::fs::write(path, text).map_err(fault)
+/// The file that `--truth` names.
+struct Truth {
+    path: PathBuf,
+    file: File,
+}
+
+impl Truth {
+    fn create(path: PathBuf) -> Result<Self, Failure> {
+        match File::create(&path) {
+            Ok(file) => Ok(Self { path, file }),
+            Err(e) => Err(Failure::io("demo.truth", path.display().to_string(), &e)),
+        }
+    }
+
+    fn write(mut self, generator: &Generator) -> Result<(), Failure> {
+        let mut text = serde_json::to_vec_pretty(&generator.truth().fingerprint())
+            .map_err(|e| Failure::of(Kind::Bug, "demo.truth", &e))?;
+        text.push(b'\n');
+        self.file.write_all(&text).map_err(|e| Failure::io("demo.truth", self.path.display().to_string(), &e))
+    }
 }
 
 /// The folder as a person there would type it.

@@ -136,7 +136,8 @@ fn failure(error: &DataFusionError, names: &provider::Names) -> Failure {
         return failure.clone();
     }
     let text = root.strip_backtrace();
-    let message = text.strip_prefix("Error during planning: ").unwrap_or(&text).to_owned();
+    let known = ["Error during planning: ", "Schema error: ", "SQL error: ", "Arrow error: ", "Execution error: "];
+    let message = known.iter().find_map(|kind| text.strip_prefix(kind)).unwrap_or(&text).to_owned();
     match root {
         DataFusionError::SchemaError(schema, _) if matches!(**schema, SchemaError::FieldNotFound { .. }) => {
             Failure::usage("query.unknown_column", message)
