@@ -4,6 +4,7 @@
 //! repetitions on one thread. Rows are those of the Employee schema: 7 value columns and the record columns.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a benchmark prints, and stops at the first fault")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 use std::hint::black_box;
 use std::sync::Arc;

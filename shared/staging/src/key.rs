@@ -272,7 +272,7 @@ mod tests {
             a in -10_000_000i64..30_000_000, b in -10_000_000i64..30_000_000, x in any::<u128>(), y in any::<u128>(),
         ) {
             let (a, b) = (key(a, x), key(b, y));
-            prop_assert_eq!(a.to_string().parse::<StagedKey>().unwrap(), a.clone());
+            prop_assert_eq!(&a.to_string().parse::<StagedKey>().unwrap(), &a);
             prop_assert_eq!(a.dead_letters().to_string().parse::<DeadLetterKey>().unwrap(), a.dead_letters());
             prop_assert_eq!(a.to_string().cmp(&b.to_string()), a.cmp(&b));
             prop_assert!(a.to_string().starts_with(&staging_prefix(&a.pipeline)));

@@ -250,7 +250,7 @@ impl Object {
         let staged = self.schema();
         let fields: Vec<FieldRef> = match types {
             Types::Staged => return Ok(None),
-            Types::Views => staged.fields().iter().map(|f| with_views(f)).collect(),
+            Types::Views => staged.fields().iter().map(with_views).collect(),
             Types::As(wanted) => {
                 if let Some(field) = wanted.fields().iter().find(|f| staged.index_of(f.name()).is_err()) {
                     return Err(Error::Projection { why: format!("it has no column `{}`", field.name()) });
