@@ -16,7 +16,7 @@ pub enum Fault {
         path: String,
         /// Why it failed.
         #[source]
-        source: iceberg::Error,
+        source: Box<iceberg::Error>,
     },
     /// Table metadata, a manifest list or a manifest is not what the specification says.
     #[error("{what}")]
@@ -25,7 +25,7 @@ pub enum Fault {
         what: String,
         /// Why it failed.
         #[source]
-        source: iceberg::Error,
+        source: Box<iceberg::Error>,
     },
     /// A data file can't be read as Parquet.
     #[error("{path} is not a readable Parquet file")]
@@ -86,11 +86,11 @@ impl Fault {
 
     pub(crate) fn specification(what: impl Into<String>) -> impl FnOnce(iceberg::Error) -> Self {
         let what = what.into();
-        move |source| Self::Specification { what, source }
+        move |source| Self::Specification { what, source: Box::new(source) }
     }
 
     pub(crate) fn storage(action: &'static str, path: &str) -> impl FnOnce(iceberg::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Storage { action, path, source }
+        move |source| Self::Storage { action, path, source: Box::new(source) }
     }
 }

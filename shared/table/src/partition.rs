@@ -63,7 +63,10 @@ pub fn spec(schema: &SchemaRef, fields: &[resolved::PartitionField]) -> Result<P
         let source = crate::schema::position(schema, id)?.data_type;
         let result = transform::result_type(transform, &source)?;
         if !recordable(&result) {
-            return Err(Fault::Unsupported(format!("{transform} of `{}`, a {source}, as a partition field", field.column)));
+            return Err(Fault::Unsupported(format!(
+                "{transform} of `{}`, a {source}, as a partition field",
+                field.column
+            )));
         }
         let field = UnboundPartitionField::builder()
             .source_id(id)

@@ -68,8 +68,13 @@ fn paths_are_form_encoded_and_readable() {
 
 #[test]
 fn a_spec_names_its_fields_as_iceberg_does_and_refuses_what_makes_no_sense() {
-    let schema =
-        schema(&[("id", "long"), ("at", "timestamptz"), ("place", "struct<city: string>"), ("tags", "list<int>"), ("u", "uuid")]);
+    let schema = schema(&[
+        ("id", "long"),
+        ("at", "timestamptz"),
+        ("place", "struct<city: string>"),
+        ("tags", "list<int>"),
+        ("u", "uuid"),
+    ]);
     use resolved::Transform::{Bucket, Day, Hour, Identity, Truncate};
     let fields =
         [field("id", Bucket(8)), field("at", Hour), field("place.city", Truncate(2)), field("place.city", Identity)];

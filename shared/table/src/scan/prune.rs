@@ -229,9 +229,9 @@ pub(super) fn chunk_range(chunk: &ColumnChunkMetaData, rows: u64, data_type: &Pr
     let floating = matches!(data_type, PrimitiveType::Float | PrimitiveType::Double);
     // The old min and max fields order byte strings by signed bytes in some writers.
     let bytes = matches!(statistics, Statistics::ByteArray(_) | Statistics::FixedLenByteArray(_));
-    let usable = !(bytes && statistics.is_min_max_deprecated()) && !matches!(statistics, Statistics::Int96(_));
+    let unusable = matches!(statistics, Statistics::Int96(_)) || (bytes && statistics.is_min_max_deprecated());
     let bound = |raw: Option<&[u8]>| {
-        raw.filter(|_| usable).and_then(|raw| physical_value(statistics.physical_type(), raw, data_type))
+        raw.filter(|_| !unusable).and_then(|raw| physical_value(statistics.physical_type(), raw, data_type))
     };
     Range {
         lower: bound(statistics.min_bytes_opt()),

@@ -349,7 +349,7 @@ proptest! {
             .copied().zip(values(&read["c"], &data_type)).collect();
         found.sort_by_key(|(row, _)| *row);
         prop_assert_eq!(found.iter().map(|(row, _)| *row).collect::<Vec<_>>(), (0..24).collect::<Vec<_>>());
-        prop_assert_eq!(found.into_iter().map(|(_, v)| v).collect::<Vec<_>>(), values_in.clone());
+        prop_assert_eq!(&found.into_iter().map(|(_, v)| v).collect::<Vec<_>>(), &values_in);
 
         for predicate in predicates {
             let request = Request { predicate: predicate.clone(), ..Request::default() };

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 /// The same answer for one value and for a column of it.
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "a table of cases reads better without references")]
 fn check(transform: Transform, source: &PrimitiveType, value: &PrimitiveLiteral, expected: Option<PrimitiveLiteral>) {
     let single = super::value(transform, source, Some(value)).unwrap();
     assert_eq!(single, expected, "{transform} of {value:?}");
