@@ -202,7 +202,7 @@ impl Run {
             events += 1;
             let started = Started::now();
             let outcome = self.ingest.handle(&delivery.body, None).await.map_err(|e| ingest_failed(&e))?;
-            self.ingest_time.add_since(started);
+            self.ingest_time.add_since(&started);
             self.ingested += outcome.records;
             if outcome.already_stored {
                 self.accounts.duplicates_dropped += outcome.records;
@@ -225,7 +225,7 @@ impl Run {
     async fn fold(&mut self) -> Result<(), Failure> {
         let started = Started::now();
         let report = self.fold.run().await.map_err(|e| fold_failed(&e))?;
-        self.fold_time.add_since(started);
+        self.fold_time.add_since(&started);
         for table in &report.tables {
             self.folded += table.rows_added;
             self.accounts.duplicates_dropped += table.duplicates;

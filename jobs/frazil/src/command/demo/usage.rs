@@ -1,5 +1,7 @@
 //! What a run costs of the machine: time on the clock, time of cores, memory.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 /// Time spent on one kind of work.
@@ -12,25 +14,25 @@ pub(super) struct Spent {
 }
 
 /// The start of a piece of work.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Started {
     clock: Instant,
-    cores: Option<Duration>,
+    threads: Option<Threads>,
 }
 
 impl Started {
     #[expect(clippy::disallowed_methods, reason = "a duration that is shown to a person, and nothing else")]
     pub(super) fn now() -> Self {
-        Self { clock: Instant::now(), cores: on_cores() }
+        Self { clock: Instant::now(), threads: threads() }
     }
 }
 
 impl Spent {
     /// Adds the time since a start. Where the system does not tell the time on cores, the clock's stands in: the work is
     /// done by one thread at a time.
-    pub(super) fn add_since(&mut self, started: Started) {
+    pub(super) fn add_since(&mut self, started: &Started) {
         let clock = started.clock.elapsed();
-        let cores = started.cores.zip(on_cores()).map(|(before, after)| after.saturating_sub(before));
+        let cores = started.threads.as_ref().zip(threads()).map(|(before, after)| between(before, &after));
         self.clock += clock;
         self.cores += cores.unwrap_or(clock);
     }
@@ -41,16 +43,25 @@ impl Spent {
     }
 }
 
-/// The time that the process's threads have been on cores, from Linux's `/proc/self/task/*/schedstat`, whose first figure
-/// is that of one thread in nanoseconds. A thread's time goes when it ends; within one piece of work none does.
-fn on_cores() -> Option<Duration> {
-    let mut nanos = 0_u64;
+/// The time each thread of the process has been on cores, in nanoseconds, by thread id.
+type Threads = BTreeMap<OsString, u64>;
+
+/// From Linux's `/proc/self/task/*/schedstat`, whose first figure it is.
+fn threads() -> Option<Threads> {
+    let mut threads = Threads::new();
     for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let task = task.ok()?;
         // A thread may end between the listing and the look.
-        let Ok(text) = std::fs::read_to_string(task.ok()?.path().join("schedstat")) else { continue };
-        nanos = nanos.saturating_add(text.split_whitespace().next()?.parse().ok()?);
+        let Ok(text) = std::fs::read_to_string(task.path().join("schedstat")) else { continue };
+        threads.insert(task.file_name(), text.split_whitespace().next()?.parse().ok()?);
     }
-    (nanos > 0).then(|| Duration::from_nanos(nanos))
+    (!threads.is_empty()).then_some(threads)
+}
+
+/// Thread by thread: one that has ended in between must not take its earlier work out of the difference.
+fn between(before: &Threads, after: &Threads) -> Duration {
+    let nanos = after.iter().map(|(id, nanos)| nanos.saturating_sub(before.get(id).copied().unwrap_or(0)));
+    Duration::from_nanos(nanos.fold(0, u64::saturating_add))
 }
 
 /// The most memory this process ever held, in bytes, where the system tells: `VmHWM` of Linux's `/proc/self/status`.
@@ -74,6 +85,14 @@ mod tests {
         assert_eq!(peak("Name:\tx\nVmPeak:\t 9 kB\nVmHWM:\t  1024 kB\n"), Some(1_048_576));
         assert_eq!(peak("Name:\tx\n"), None);
         assert_eq!(peak("VmHWM:\tmany kB\n"), None);
+    }
+
+    #[test]
+    fn a_thread_that_ended_takes_nothing_away() {
+        let threads = |list: &[(&str, u64)]| list.iter().map(|(id, nanos)| (OsString::from(id), *nanos)).collect();
+        let before = threads(&[("1", 100), ("2", 9000)]);
+        let after = threads(&[("1", 150), ("3", 7)]);
+        assert_eq!(between(&before, &after), Duration::from_nanos(57));
     }
 
     #[test]
