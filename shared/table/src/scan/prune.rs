@@ -146,6 +146,10 @@ fn may_pass(transform: Transform, source: &PrimitiveType, test: &Test, range: &R
         _ => {}
     }
     let Ok(Some(projected)) = transform::value(transform, source, Some(literal)) else { return range.values };
+    if matches!(transform, Transform::Truncate(_)) && compare(&projected, literal) == Some(Ordering::Greater) {
+        // The literal's own truncation has wrapped around.
+        return range.values;
+    }
     // A coarser value keeps the order but not strictness: below the literal may be in the literal's own unit.
     let widened = match comparison {
         Comparison::Less => Comparison::LessOrEqual,

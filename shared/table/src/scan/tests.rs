@@ -363,3 +363,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn truncation_that_wraps_around_loses_no_row() {
+    let mut table = Table::new(
+        &schema(&[("c", "int")]),
+        &[by("c", resolved::Transform::Truncate(7))],
+        &[],
+        &[("write.metadata.metrics.default", "none")],
+    );
+    let ends: ArrayRef = Arc::new(Int32Array::from(vec![i32::MIN, 0, i32::MAX]));
+    let batch = RecordBatch::try_new(Arc::clone(table.target().arrow_schema()), vec![ends]).unwrap();
+    let files = table.write(&[batch], usize::MAX);
+    table.append(&[files], false);
+    let check = |comparison, value: i32, expected: usize| {
+        let predicate = Predicate::Compare { column: "c".to_owned(), comparison, value: Datum::int(value) };
+        let files = table.plan(&Request { predicate, ..Request::default() }).files.len();
+        assert!(files >= expected, "{comparison:?} {value}: {files}");
+    };
+    check(Comparison::Greater, i32::MIN, 2);
+    check(Comparison::GreaterOrEqual, i32::MIN, 3);
+    check(Comparison::Less, -5, 1);
+    check(Comparison::Equal, i32::MIN, 1);
+    check(Comparison::LessOrEqual, i32::MIN, 1);
+}
