@@ -21,3 +21,6 @@ mod state;
 pub use error::Error;
 pub use report::{Report, TableReport};
 pub use run::{Fold, Settings};
+
+#[cfg(test)]
+mod tests;

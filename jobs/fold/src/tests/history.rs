@@ -1,0 +1,150 @@
+//! Tables that other hands have touched.
+
+use iceberg::spec::{MAIN_BRANCH, SnapshotReference, SnapshotRetention};
+use iceberg::{TableRequirement, TableUpdate};
+use model::failure::Kind;
+
+use super::*;
+
+async fn change(world: &World, updates: Vec<TableUpdate>) {
+    let loaded = world.loaded().await;
+    let requirements = vec![TableRequirement::UuidMatch { uuid: loaded.metadata.uuid() }];
+    world.catalog.commit(&loaded, requirements, updates).await.unwrap();
+}
+
+async fn stopped(world: &World, code: &str) -> String {
+    let rows = world.rows().await;
+    let error = world.fold().run().await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (Kind::Misconfigured, code), "{error}");
+    assert_eq!(world.rows().await, rows);
+    error.to_string()
+}
+
+async fn folded_twice() -> World {
+    let world = World::new(11);
+    world.stage(&["0:0:rrr"]);
+    world.fold().run().await.unwrap();
+    world.clock.advance_micros(60_000_000);
+    world.stage(&["0:3:rrr"]);
+    world.fold().run().await.unwrap();
+    world
+}
+
+#[tokio::test]
+async fn a_table_rolled_back_by_another_engine_stops_the_fold() {
+    let world = folded_twice().await;
+    let loaded = world.loaded().await;
+    let head = loaded.metadata.current_snapshot().unwrap();
+    let reference = SnapshotReference::new(
+        head.parent_snapshot_id().unwrap(),
+        SnapshotRetention::Branch { min_snapshots_to_keep: None, max_snapshot_age_ms: None, max_ref_age_ms: None },
+    );
+    change(&world, vec![TableUpdate::SetSnapshotRef { ref_name: MAIN_BRANCH.to_owned(), reference }]).await;
+    world.stage(&["0:6:r"]);
+    let message = stopped(&world, "fold.rewound").await;
+    assert!(message.contains("rolled back"), "{message}");
+}
+
+#[tokio::test]
+async fn a_ledger_that_was_unset_stops_the_fold() {
+    let world = folded_twice().await;
+    let removals = vec![model::ledger::property(&world.id)];
+    change(&world, vec![TableUpdate::RemoveProperties { removals }]).await;
+    let message = stopped(&world, "fold.ledger_missing").await;
+    assert!(message.contains("would repeat rows"), "{message}");
+}
+
+#[tokio::test]
+async fn a_table_that_frazil_did_not_make_is_left_alone() {
+    let world = World::new(11);
+    let creation = testkit::catalog::contract::creation();
+    world.catalog.create(&world.pipeline.table.name, creation).await.unwrap();
+    world.stage(&["0:0:rrr"]);
+    let error = world.fold().run().await.unwrap_err();
+    assert_eq!(error.code(), "fold.foreign_table");
+}
+
+#[tokio::test]
+async fn a_renamed_column_stays_the_same_column() {
+    let world = folded_twice().await;
+    let loaded = world.loaded().await;
+    let fields = loaded.metadata.current_schema().as_struct().fields().iter().map(|field| {
+        let mut field = field.as_ref().clone();
+        if field.name == "_kafka_timestamp" {
+            field.name = "sent_at".to_owned();
+        }
+        Arc::new(field)
+    });
+    let schema = iceberg::spec::Schema::builder().with_schema_id(1).with_fields(fields).build().unwrap();
+    change(&world, vec![TableUpdate::AddSchema { schema }, TableUpdate::SetCurrentSchema { schema_id: -1 }]).await;
+    world.stage(&["0:6:r"]);
+    world.fold().run().await.unwrap();
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrrrr"]));
+    let loaded = world.loaded().await;
+    let io = storage::local();
+    let plan = scan::plan(&loaded.metadata, &io, &Request::default()).await.unwrap();
+    let batches: Vec<RecordBatch> = plan.execute(io).try_collect().await.unwrap();
+    assert_eq!(batches.iter().map(|b| b["sent_at"].null_count()).sum::<usize>(), 0);
+}
+
+#[tokio::test]
+async fn a_column_that_the_table_lacks_stops_the_fold_by_name() {
+    let world = folded_twice().await;
+    let minute = world.clock.now().minute();
+    let (mut footer, rows) = invocation(&world.id, minute, &["0:6:r"]);
+    let mut column = footer.columns[0].clone();
+    (column.name, column.source, column.source_name) = ("note".into(), "value:9".into(), "note".into());
+    footer.columns.push(column);
+    let key = format!("staging/{}/{minute}/{:032x}.parquet", world.id, 2);
+    world.store.insert(&key, object::encode(&footer, &[rows]).unwrap());
+    let message = stopped(&world, "fold.new_column").await;
+    assert!(message.contains("`note`"), "{message}");
+}
+
+#[tokio::test]
+async fn a_ledger_of_many_partitions_moves_to_an_object() {
+    let world = World::new(13);
+    let parts: Vec<String> = (0..64).map(|p| format!("{p}:0:{}", "rd".repeat(40))).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    world.stage(&parts);
+    world.fold().run().await.unwrap();
+    let property = world.loaded().await.metadata.properties()[&model::ledger::property(&world.id)].clone();
+    let pointer: model::ledger::Pointer = serde_json::from_str(&property).unwrap();
+    world.stage(&["0:80:rr"]);
+    assert_eq!(world.fold().run().await.unwrap().tables[0].rows_added, 2);
+    assert_eq!(world.rows().await.len(), 64 * 40 + 2);
+    // The object behind the property is part of the table's state: without it nothing is guessed.
+    let property = world.loaded().await.metadata.properties()[&model::ledger::property(&world.id)].clone();
+    let now: model::ledger::Pointer = serde_json::from_str(&property).unwrap();
+    assert_ne!(now.object, pointer.object);
+    world.store.insert(&now.object, bytes::Bytes::from_static(b"{}"));
+    let message = stopped(&world, "fold.ledger_object").await;
+    assert!(message.contains("not the one that was written"), "{message}");
+}
+
+#[tokio::test]
+async fn a_first_attempt_that_died_before_its_commit_does_not_block_a_table_with_snapshots() {
+    // Another pipeline has filled the table; ours wrote a settlement and died.
+    let world = folded_twice().await;
+    let other = Fold { id: PipelineId::new("others", world.ids.as_ref()), ..world.fold() };
+    let uuid = model::id::TableUuid::new(world.loaded().await.metadata.uuid().to_string());
+    let prefix = staging::key::settled_prefix(&world.id, &uuid);
+    let first = |body: &[u8]| model::settlement::Settlement::from_json(body).unwrap().ledger.commits.len() == 1;
+    let settlement = world.store.objects().into_iter().find(|(k, body)| k.starts_with(&prefix) && first(body)).unwrap();
+    let mut text: serde_json::Value = serde_json::from_slice(&settlement.1).unwrap();
+    text["pipeline"] = other.id.as_str().into();
+    text["parent_snapshot"] = world.loaded().await.metadata.current_snapshot_id().into();
+    let moved = settlement.0.replace(world.id.as_str(), other.id.as_str());
+    world.store.insert(&moved, bytes::Bytes::from(text.to_string()));
+    assert!(!other.run().await.unwrap().tables[0].committed);
+    // Had its parent been left behind by a snapshot that is gone, nobody could tell.
+    text["parent_snapshot"] = 42.into();
+    world.store.insert(&moved, bytes::Bytes::from(text.to_string()));
+    world.stage(&["0:6:r"]);
+    let staged = world.store.objects().into_keys().find(|k| k.starts_with("staging/")).unwrap();
+    let theirs = staged.replace(world.id.as_str(), other.id.as_str());
+    let (mut footer, rows) = invocation(&other.id, world.clock.now().minute(), &["9:0:r"]);
+    footer.pipeline_id = other.id.clone();
+    world.store.insert(&theirs, object::encode(&footer, &[rows]).unwrap());
+    assert_eq!(other.run().await.unwrap_err().code(), "fold.ledger_missing");
+}

@@ -1,0 +1,296 @@
+//! The speed of ingest and of a fold's append, on Employee records, beside floors measured in the same run: what the parts
+//! that can't be avoided cost alone. One JSON document on stdout. Figures depend on the machine; ratios within one run
+//! are what to compare.
+//!
+//! `throughput [--events N] [--rounds N]` measures; `throughput --handle EVENT` handles one event in a process of its own
+//! and prints the most memory it held.
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures time and reads its arguments")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a failure of a benchmark is its end")]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use codec::columns::Columns;
+use codec::protobuf::Decoder;
+use fold::{Fold, Settings};
+use frazil::generator::{Generator, Options};
+use ingest::event::Reader;
+use ingest::{Ingest, IngestConfig};
+use model::clock::{Clock, SystemClock};
+use model::id::{PipelineId, SeededIds};
+use pipeline::environment::Environment;
+use pipeline::resolved::Pipeline;
+use serde_json::{Value, json};
+use staging::local::LocalStore;
+use staging::object::{self, Object, Projection, TableRows};
+use table::catalog::sqlite::SqliteCatalog;
+use table::storage;
+
+mod by_hand;
+
+const RECORDS_PER_EVENT: usize = 10_000;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| arguments.iter().skip_while(|a| *a != name).nth(1).cloned();
+    if let Some(event) = value("--handle") {
+        println!("{}", handle_alone(Path::new(&event)));
+        return;
+    }
+    let number = |name: &str, default: usize| value(name).map_or(default, |text| text.parse().unwrap());
+    let (events, rounds) = (number("--events", 100), number("--rounds", 5));
+    println!("{:#}", measure(events, rounds));
+}
+
+/// The pipeline of the demo, in a folder of its own.
+struct Bench {
+    folder: tempfile::TempDir,
+    pipeline: Pipeline,
+    id: PipelineId,
+    clock: Arc<dyn Clock>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let place = |from: &str, to: &str| {
+            let to = folder.path().join(to);
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::copy(Path::new(root).join(from), to).unwrap();
+        };
+        place("jobs/frazil/demo/employee.toml", "pipelines/employee.toml");
+        place("proto/employee.proto", "proto/employee.proto");
+        let environment = Environment::embedded(folder.path());
+        let pipeline = pipeline::file::load(&folder.path().join("pipelines/employee.toml"), &environment).unwrap();
+        Self { folder, pipeline, id: "employee-00000001".parse().unwrap(), clock: Arc::new(SystemClock) }
+    }
+
+    fn store(&self) -> Arc<LocalStore> {
+        Arc::new(LocalStore::open(self.folder.path(), Arc::clone(&self.clock)).unwrap())
+    }
+
+    fn config(&self) -> IngestConfig {
+        IngestConfig::load(self.pipeline.clone(), self.id.clone(), self.store(), Arc::clone(&self.clock)).unwrap()
+    }
+}
+
+/// The median time of `rounds` passes over all inputs, per 10,000 records.
+fn time<T>(rounds: usize, inputs: &[T], mut work: impl FnMut(&T)) -> f64 {
+    inputs.iter().for_each(&mut work);
+    let mut passes: Vec<Duration> = (0..rounds.max(1))
+        .map(|_| {
+            let start = Instant::now();
+            inputs.iter().for_each(&mut work);
+            start.elapsed()
+        })
+        .collect();
+    passes.sort_unstable();
+    passes[passes.len() / 2].as_secs_f64() * 1000.0 / inputs.len() as f64
+}
+
+fn measure(events: usize, rounds: usize) -> Value {
+    let bench = Bench::new();
+    let mut generator =
+        Generator::new(Options { records: (events * RECORDS_PER_EVENT) as u64, bad: 0.0, seed: 1 });
+    let mut bodies = Vec::new();
+    while let Some(delivery) = generator.next_delivery() {
+        if !delivery.again && delivery.records == RECORDS_PER_EVENT as u64 {
+            bodies.push(delivery.body);
+        }
+    }
+    let few = &bodies[..bodies.len().min(10)];
+
+    let mut reader = Reader::new();
+    let payloads: Vec<Vec<Vec<u8>>> = few
+        .iter()
+        .map(|body| reader.read(body).unwrap().records().map(|r| r.value().unwrap().to_vec()).collect())
+        .collect();
+    let encoded: Vec<Vec<String>> = payloads
+        .iter()
+        .map(|values| values.iter().map(|v| base64_simd::STANDARD.encode_to_string(v)).collect())
+        .collect();
+
+    let mut arena: Vec<u8> = Vec::new();
+    let base64 = time(rounds, &encoded, |texts| {
+        arena.clear();
+        for text in texts {
+            base64_simd::STANDARD.decode_append(text.as_bytes(), &mut arena).unwrap();
+        }
+        black_box(&arena);
+    });
+    let read = time(rounds, few, |body| {
+        black_box(reader.read(body).unwrap().len());
+    });
+    let mut rows = by_hand::Rows::default();
+    let by_hand = time(rounds, &payloads, |values| {
+        rows.clear();
+        values.iter().for_each(|value| rows.decode(value).unwrap());
+        black_box(&rows);
+    });
+    let config = bench.config();
+    let columns: Columns = config.columns.clone();
+    let mut decoder = Decoder::new(&config.message, &columns).unwrap();
+    let decode = time(rounds, &payloads, |values| {
+        for value in values {
+            if let Err(rejected) = decoder.decode(value) {
+                panic!("{rejected:?}");
+            }
+        }
+        black_box(decoder.finish().unwrap());
+    });
+    let ingest = Ingest::new(config).unwrap();
+    let minute = bench.clock.now().minute();
+    let staged: Vec<(staging::footer::Footer, Vec<TableRows>)> = few
+        .iter()
+        .map(|body| {
+            let object = Object::open(ingest.plan(body, minute).unwrap().object.body).unwrap();
+            let table = bench.pipeline.table.name.to_string();
+            let rows = object.rows(&table, &Projection::default()).unwrap().map(|batch| {
+                // As ingest hands them over, without the column that encoding adds.
+                let batch = batch.unwrap();
+                let kept: Vec<usize> =
+                    (0..batch.num_columns()).filter(|n| batch.schema().field(*n).name() != "_table").collect();
+                TableRows { table: table.clone(), batch: batch.project(&kept).unwrap() }
+            });
+            (object.footer().clone(), rows.collect())
+        })
+        .collect();
+    let encode = time(rounds, &staged, |(footer, rows)| {
+        black_box(object::encode(footer, rows).unwrap());
+    });
+    let whole = time(rounds, few, |body| {
+        black_box(ingest.plan(body, minute).unwrap());
+    });
+
+    let mut peaks: Vec<Value> = Vec::new();
+    let largest = large_event();
+    for (name, body) in [("10,000 Employee records", &bodies[0]), ("6 MB", &largest)] {
+        let path = bench.folder.path().join("event.json");
+        std::fs::write(&path, body).unwrap();
+        let child = std::process::Command::new(std::env::current_exe().unwrap()).arg("--handle").arg(&path).output().unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+        let mut peak: Value = serde_json::from_slice(&child.stdout).unwrap();
+        peak["event"] = name.into();
+        peaks.push(peak);
+    }
+
+    let per_second = |ms_per_10k: f64| (RECORDS_PER_EVENT as f64 / ms_per_10k * 1000.0).round();
+    let bytes: usize = bodies[0].len();
+    json!({
+        "schema": "frazil.bench.throughput/1",
+        "records_per_event": RECORDS_PER_EVENT,
+        "event_bytes": bytes,
+        "ingest": {
+            "milliseconds_per_10000": {
+                "event_to_object": whole,
+                "event_read_with_base64": read,
+                "protobuf_to_arrow": decode,
+                "arrow_to_parquet": encode,
+            },
+            "floors_milliseconds_per_10000": {
+                "json_scan": read - base64,
+                "base64": base64,
+                "protobuf_by_hand": by_hand,
+                "parquet": encode,
+            },
+            "records_per_second_per_core": per_second(whole),
+            "target_records_per_second_per_core": 2_000_000,
+            "peak": peaks,
+            "target_peak_bytes": 96 * 1024 * 1024,
+        },
+        "fold_append": fold_append(&bodies, rounds),
+    })
+}
+
+/// An event of nearly 6 MB: Employee records until the next would not fit.
+fn large_event() -> Vec<u8> {
+    let mut generator = Generator::new(Options { records: 200_000, bad: 0.0, seed: 2 });
+    let mut bodies = std::iter::from_fn(|| generator.next_delivery());
+    let first = bodies.next().unwrap().body;
+    // Values of an event are few and small; headers make it large, as headers do.
+    let text = String::from_utf8(first).unwrap();
+    let room = 6 * 1024 * 1024 - text.len();
+    let records = text.matches("\"headers\":[]").count().max(1);
+    let each = room / records;
+    let header = format!("\"headers\":[{{\"h\":[{}1]}}]", "1,".repeat(each.saturating_sub(16) / 2));
+    text.replace("\"headers\":[]", &header).into_bytes()
+}
+
+fn handle_alone(path: &Path) -> Value {
+    let bench = Bench::new();
+    let before = peak();
+    let body = std::fs::read(path).unwrap();
+    let ingest = Ingest::new(bench.config()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let outcome = runtime.block_on(ingest.handle(&body, None)).unwrap();
+    json!({ "bytes": body.len(), "records": outcome.records, "peak_rss_bytes": peak(), "peak_before_bytes": before })
+}
+
+/// The most memory the process ever held, in bytes: `VmHWM` of Linux's `/proc/self/status`.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// Time on cores over all threads, from Linux's `/proc/self/stat`: user and system, in hundredths of a second.
+fn on_cores() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let after_name = stat.rsplit(')').next().unwrap();
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
+    ticks as f64 / 100.0
+}
+
+fn fold_append(bodies: &[Vec<u8>], rounds: usize) -> Value {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut runs: Vec<(f64, f64, u64, u64)> = (0..rounds.clamp(1, 3))
+        .map(|_| {
+            let bench = Bench::new();
+            let ingest = Ingest::new(bench.config()).unwrap();
+            runtime.block_on(async {
+                for body in bodies {
+                    ingest.handle(body, None).await.unwrap();
+                }
+                let warehouse = storage::location_of(&bench.folder.path().join("warehouse")).unwrap();
+                let ids = Arc::new(SeededIds::new(1));
+                let catalog = SqliteCatalog::open(
+                    &bench.folder.path().join("catalog.db"),
+                    &warehouse,
+                    storage::local(),
+                    Arc::clone(&bench.clock),
+                    ids.clone(),
+                );
+                let fold = Fold {
+                    pipeline: Arc::new(bench.pipeline.clone()),
+                    id: bench.id.clone(),
+                    store: bench.store(),
+                    catalog: Arc::new(catalog.await.unwrap()),
+                    io: storage::local(),
+                    clock: Arc::clone(&bench.clock),
+                    ids,
+                    settings: Settings::default(),
+                };
+                let (start, cores) = (Instant::now(), on_cores());
+                let report = fold.run().await.unwrap();
+                let (wall, cores) = (start.elapsed().as_secs_f64(), on_cores() - cores);
+                (cores, wall, report.tables[0].rows_added, report.tables[0].data_files)
+            })
+        })
+        .collect();
+    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (cores, wall, rows, files) = runs[runs.len() / 2];
+    json!({
+        "rows": rows,
+        "data_files": files,
+        "seconds": wall,
+        "core_seconds": cores,
+        "rows_per_second_per_core": (rows as f64 / cores).round(),
+        "target_rows_per_second_per_core": 1_500_000,
+        "peak_rss_bytes": peak(),
+    })
+}
