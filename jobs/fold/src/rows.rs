@@ -8,7 +8,9 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Field, Int32Type, Int64Type, Schema};
 use model::coordinate::{SourceId, TopicPartition};
 use model::interval::Intervals;
+use staging::footer::Footer;
 use staging::object::{self, Object, Projection, Types};
+use staging::record_columns;
 use table::data_file::Target;
 use table::fault::Fault;
 use table::schema::align::{Alignment, Match};
@@ -53,18 +55,14 @@ pub(crate) fn admitted(
     let mut wanted = Wanted::new(admitted, whole);
 
     let rows = object.rows(table, &Projection { types: Types::Views, ..Projection::default() })?;
-    let incoming = rows.schema();
-    let fields: Vec<Field> = incoming
-        .fields()
-        .iter()
-        .map(|field| {
-            let field = field.as_ref().clone();
-            match binding.field_id(footer, field.name()) {
-                None => field,
-                Some(id) => field.with_metadata(HashMap::from([(FIELD_ID.to_owned(), id.to_string())])),
-            }
-        })
-        .collect();
+    let staged = rows.schema();
+    let repeated = repeated(footer, &staged)?;
+    let bound = |field: &Field, name: &str| match binding.field_id(footer, name) {
+        None => field.clone(),
+        Some(id) => field.clone().with_metadata(HashMap::from([(FIELD_ID.to_owned(), id.to_string())])),
+    };
+    let mut fields: Vec<Field> = staged.fields().iter().map(|field| bound(field, field.name())).collect();
+    fields.extend(repeated.iter().map(|(name, from)| bound(staged.field(*from), name).with_name(*name)));
     let incoming = Arc::new(Schema::new(fields));
     let alignment = Alignment::new(&incoming, target.arrow_schema(), Match::IdOrName, &[])?;
 
@@ -75,11 +73,36 @@ pub(crate) fn admitted(
             batch = filter_record_batch(&batch, &mask).map_err(Fault::from)?;
         }
         if batch.num_rows() > 0 {
+            let mut columns = batch.columns().to_vec();
+            columns.extend(repeated.iter().map(|(_, from)| Arc::clone(batch.column(*from))));
+            let batch = RecordBatch::try_new(Arc::clone(&incoming), columns).map_err(Fault::from)?;
             batches.push(alignment.apply(&batch)?);
         }
     }
     wanted.into_counts(counted);
     Ok(batches)
+}
+
+/// Columns that the record itself fills (`sent = { from = "@timestamp" }`), each with the position of the staged record
+/// column that holds its values: they are staged once.
+fn repeated<'f>(footer: &'f Footer, staged: &Schema) -> Result<Vec<(&'f str, usize)>, Error> {
+    let mut repeated = Vec::new();
+    for column in footer.columns.iter().filter(|c| staged.index_of(&c.name).is_err()) {
+        let from = match column.source.as_str() {
+            "@topic" => record_columns::TOPIC,
+            "@partition" => record_columns::PARTITION,
+            "@offset" => record_columns::OFFSET,
+            "@timestamp" => record_columns::TIMESTAMP,
+            "@ingested_at" => record_columns::INGESTED_AT,
+            other => {
+                let why = format!("its rows lack the column `{}` from `{other}`, which its footer names", column.name);
+                return Err(object::Error::Corrupt { why, source: None }.into());
+            }
+        };
+        let missing = |_| object::Error::Corrupt { why: format!("its rows have no {from}"), source: None };
+        repeated.push((column.name.as_str(), staged.index_of(from).map_err(missing)?));
+    }
+    Ok(repeated)
 }
 
 /// Picks rows by coordinate and counts them. Rows of one partition follow each other, so a look-up is needed only where
@@ -112,11 +135,13 @@ impl<'a> Wanted<'a> {
             |what: &str| object::Error::Corrupt { why: format!("its rows have no readable {what}"), source: None };
         let column = |name: &str| batch.column_by_name(name).ok_or_else(|| damaged(name));
         let topics: &StringViewArray =
-            column("_kafka_topic")?.as_string_view_opt().ok_or_else(|| damaged("_kafka_topic"))?;
-        let partitions =
-            column("_kafka_partition")?.as_primitive_opt::<Int32Type>().ok_or_else(|| damaged("_kafka_partition"))?;
-        let offsets =
-            column("_kafka_offset")?.as_primitive_opt::<Int64Type>().ok_or_else(|| damaged("_kafka_offset"))?;
+            column(record_columns::TOPIC)?.as_string_view_opt().ok_or_else(|| damaged(record_columns::TOPIC))?;
+        let partitions = column(record_columns::PARTITION)?
+            .as_primitive_opt::<Int32Type>()
+            .ok_or_else(|| damaged(record_columns::PARTITION))?;
+        let offsets = column(record_columns::OFFSET)?
+            .as_primitive_opt::<Int64Type>()
+            .ok_or_else(|| damaged(record_columns::OFFSET))?;
         if topics.null_count() + partitions.null_count() + offsets.null_count() > 0 {
             return Err(damaged("coordinate"));
         }

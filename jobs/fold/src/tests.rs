@@ -276,7 +276,9 @@ async fn the_last_run_can_be_read_from_the_store() {
     };
     let run = read(world.store.objects());
     assert_eq!((run.state, run.figures["rows_added"]), (model::run::State::Done, 3));
-    world.store.insert("pipelines/orders/paused.json", bytes::Bytes::from_static(br#"{"stage":"fold","why":"vacation"}"#));
+    world
+        .store
+        .insert("pipelines/orders/paused.json", bytes::Bytes::from_static(br#"{"stage":"fold","why":"vacation"}"#));
     let error = world.fold().run().await.unwrap_err();
     assert_eq!((error.kind(), error.code()), (model::failure::Kind::Retry, "fold.paused"));
     assert!(error.to_string().contains("vacation"));

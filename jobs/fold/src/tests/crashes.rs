@@ -98,7 +98,8 @@ async fn two_folds_at_once_enter_every_row_once() {
             world.stage(parts);
             let one = || {
                 let store = FaultyStore::new(world.store.clone(), Process::immortal(), chance.clone(), rates);
-                let catalog = FaultyCatalog::new(world.catalog.clone(), storage::local(), chance.clone()).with_chance(150);
+                let catalog =
+                    FaultyCatalog::new(world.catalog.clone(), storage::local(), chance.clone()).with_chance(150);
                 world.fold_with(Arc::new(store), Arc::new(catalog), storage::local())
             };
             let (left, right) = (one(), one());

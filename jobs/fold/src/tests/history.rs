@@ -148,3 +148,31 @@ async fn a_first_attempt_that_died_before_its_commit_does_not_block_a_table_with
     world.store.insert(&theirs, object::encode(&footer, &[rows]).unwrap());
     assert_eq!(other.run().await.unwrap_err().code(), "fold.ledger_missing");
 }
+
+#[tokio::test]
+async fn a_column_that_the_record_fills_holds_what_the_record_says() {
+    let world = World::new(17);
+    let minute = world.clock.now().minute();
+    let (mut footer, rows) = invocation(&world.id, minute, &["0:6:rrr"]);
+    for (name, source, data_type) in [("sent", "@timestamp", "timestamptz"), ("place", "@offset", "long")] {
+        footer.columns.push(Column {
+            name: name.into(),
+            source: source.into(),
+            source_name: source.into(),
+            data_type: data_type.into(),
+            required: false,
+        });
+    }
+    let key = format!("staging/{}/{minute}/{:032x}.parquet", world.id, 3);
+    world.store.insert(&key, object::encode(&footer, &[rows]).unwrap());
+    world.fold().run().await.unwrap();
+    let loaded = world.loaded().await;
+    let io = storage::local();
+    let plan = scan::plan(&loaded.metadata, &io, &Request::default()).await.unwrap();
+    let batches: Vec<RecordBatch> = plan.execute(io).try_collect().await.unwrap();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
+    for batch in &batches {
+        assert_eq!(&batch["sent"], &batch["_kafka_timestamp"]);
+        assert_eq!(&batch["place"], &batch["_kafka_offset"]);
+    }
+}
