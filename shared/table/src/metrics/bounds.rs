@@ -53,16 +53,6 @@ impl ByteEnds {
             }
         }
     }
-
-    /// The first four bytes as a number, padded with zeros: a smaller number means a smaller string.
-    fn prefixes(&self) -> Option<(u32, u32)> {
-        let prefix = |bytes: &[u8]| {
-            let mut first = [0; 4];
-            first.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-            u32::from_be_bytes(first)
-        };
-        self.0.as_ref().map(|(least, greatest)| (prefix(least), prefix(greatest)))
-    }
 }
 
 /// What has been seen of one column.
@@ -250,21 +240,74 @@ pub(super) fn nans(array: &ArrayRef) -> u64 {
     }
 }
 
-/// Most values of a long column lie strictly between its ends, and the first four bytes, which a view holds in place, are
-/// enough to see it.
+/// Most values of a column lie within the ends seen so far, and a view mostly shows it without its text being fetched.
 fn views<T: ByteViewType>(array: &ArrayRef, ends: &mut ByteEnds) {
     let array = array.as_byte_view::<T>();
-    let mut prefixes = ends.prefixes();
-    let nulls = array.nulls();
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    let mut places = ends.places();
+    let mut last = None;
     for (row, view) in array.views().iter().enumerate() {
-        if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+        // Text from a dictionary repeats its view.
+        if last == Some(*view) || nulls.is_some_and(|nulls| nulls.is_null(row)) {
             continue;
         }
-        let prefix = ((view >> 32) as u32).swap_bytes();
-        if prefixes.is_some_and(|(least, greatest)| least < prefix && prefix < greatest) {
+        last = Some(*view);
+        let place = Place::of_view(*view);
+        if places.is_some_and(|(least, greatest)| place.is_surely_within(least, greatest)) {
             continue;
         }
         ends.widen(array.value(row).as_ref());
-        prefixes = ends.prefixes();
+        places = ends.places();
+    }
+}
+
+/// Where a byte string stands among others, as far as its first twelve bytes tell.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The first bytes as a number, most significant first, zeros after; four of them for a long string, else all.
+    start: u128,
+    /// The length, when it is the whole string that `start` holds.
+    whole: Option<u32>,
+}
+
+/// The longest string that a view holds in place.
+const INLINE_BYTES: usize = 12;
+
+impl Place {
+    /// A view is a length (4 bytes) and either the string (12 bytes, zero-padded) or its first 4 bytes and an address.
+    const fn of_view(view: u128) -> Self {
+        let length = view as u32;
+        let start = (view >> 32).swap_bytes();
+        if length as usize <= INLINE_BYTES {
+            Self { start, whole: Some(length) }
+        } else {
+            Self { start: start & (0xffff_ffff << 96), whole: None }
+        }
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Self {
+        let mut first = [0; 16];
+        let kept = if bytes.len() <= INLINE_BYTES { INLINE_BYTES } else { 4 };
+        first.iter_mut().zip(bytes.iter().take(kept)).for_each(|(to, from)| *to = *from);
+        let whole = u32::try_from(bytes.len()).ok().filter(|length| *length as usize <= INLINE_BYTES);
+        Self { start: u128::from_be_bytes(first), whole }
+    }
+
+    /// Whether this is not above another one, without doubt.
+    fn is_surely_at_most(self, other: Self) -> bool {
+        match (self.whole, other.whole) {
+            (Some(a), Some(b)) => (self.start, a) <= (other.start, b),
+            _ => self.start >> 96 < other.start >> 96,
+        }
+    }
+
+    fn is_surely_within(self, least: Self, greatest: Self) -> bool {
+        least.is_surely_at_most(self) && self.is_surely_at_most(greatest)
+    }
+}
+
+impl ByteEnds {
+    fn places(&self) -> Option<(Place, Place)> {
+        self.0.as_ref().map(|(least, greatest)| (Place::of_bytes(least), Place::of_bytes(greatest)))
     }
 }

@@ -28,15 +28,16 @@ struct Field {
     transform: Transform,
     result: PrimitiveType,
     /// (Number of the tuple of the fields before this one, this field's value) to the number of both together.
-    numbers: HashMap<(u32, Value), u32, BuildHasherDefault<Mix>>,
+    numbers: HashMap<Key, u32, BuildHasherDefault<Mix>>,
+    /// Values that are no integers, row-encoded, to integers that stand for them.
+    encoded: HashMap<Box<[u8]>, i64, BuildHasherDefault<Mix>>,
 }
 
-/// A value to look up: integers as they are, everything else as its row encoding.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Value {
-    Null,
-    Number(i64),
-    Bytes(Box<[u8]>),
+/// The number of a tuple so far, doubled, one more for a null; and a value.
+type Key = (u64, i64);
+
+fn key(number: u32, value: Option<i64>) -> Key {
+    (u64::from(number) << 1 | u64::from(value.is_none()), value.unwrap_or(0))
 }
 
 /// A multiplicative hash. The keys are partition values: few, and of our own making, so that nobody gains from making
@@ -87,7 +88,13 @@ impl Partitioner {
         let fields = spec.fields().iter().map(|field| {
             let position = position(schema, field.source_id)?;
             let result = transform::result_type(field.transform, &position.data_type)?;
-            Ok(Field { path: position.path, transform: field.transform, result, numbers: HashMap::default() })
+            Ok(Field {
+                path: position.path,
+                transform: field.transform,
+                result,
+                numbers: HashMap::default(),
+                encoded: HashMap::default(),
+            })
         });
         Ok(Self { fields: fields.collect::<Result<_, Fault>>()?, tuples: Vec::new() })
     }
@@ -113,7 +120,10 @@ impl Partitioner {
     /// Forgets all numbers.
     pub fn clear(&mut self) {
         self.tuples.clear();
-        self.fields.iter_mut().for_each(|field| field.numbers.clear());
+        for field in &mut self.fields {
+            field.numbers.clear();
+            field.encoded.clear();
+        }
     }
 
     /// The partition number of every row of a batch of the table's schema.
@@ -174,24 +184,14 @@ impl Field {
         T::Native: Into<i64>,
     {
         let column = column.as_primitive::<T>();
-        let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
-        // Neighbouring rows often share a partition.
-        let mut last: Option<((u32, Value), u32)> = None;
-        for (row, (number, value)) in numbers.iter_mut().zip(column.values()).enumerate() {
-            let value = if nulls.is_some_and(|nulls| nulls.is_null(row)) {
-                Value::Null
-            } else {
-                Value::Number((*value).into())
-            };
-            let key = (*number, value);
-            match &last {
-                Some((seen, found)) if *seen == key => *number = *found,
-                _ => {
-                    let next = self.numbers.len() as u32;
-                    let found = *self.numbers.entry(key.clone()).or_insert(next);
-                    *number = found;
-                    last = Some((key, found));
-                }
+        let values = column.values().iter().map(|value| (*value).into());
+        match column.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => self.number(values.map(Some), numbers),
+            Some(nulls) => {
+                self.number(
+                    values.zip(nulls.iter()).map(|(value, valid): (i64, bool)| valid.then_some(value)),
+                    numbers,
+                );
             }
         }
     }
@@ -199,20 +199,23 @@ impl Field {
     fn refine_encoded(&mut self, column: &ArrayRef, numbers: &mut [u32]) -> Result<(), Fault> {
         let converter = RowConverter::new(vec![SortField::new(column.data_type().clone())])?;
         let rows = converter.convert_columns(std::slice::from_ref(column))?;
-        let mut last: Option<(u32, arrow::row::Row<'_>, u32)> = None;
-        for (number, row) in numbers.iter_mut().zip(rows.iter()) {
-            if let Some((before, seen, found)) = last
-                && before == *number
-                && seen == row
-            {
-                *number = found;
-                continue;
-            }
-            let next = self.numbers.len() as u32;
-            let found = *self.numbers.entry((*number, Value::Bytes(row.as_ref().into()))).or_insert(next);
-            last = Some((*number, row, found));
-            *number = found;
+        let mut codes = Vec::with_capacity(numbers.len());
+        for row in &rows {
+            let next = self.encoded.len() as i64;
+            // Most values have been seen: only new ones are copied.
+            codes.push(match self.encoded.get(row.as_ref()) {
+                Some(code) => *code,
+                None => *self.encoded.entry(row.as_ref().into()).or_insert(next),
+            });
         }
+        self.number(codes.into_iter().map(Some), numbers);
         Ok(())
+    }
+
+    fn number(&mut self, values: impl Iterator<Item = Option<i64>>, numbers: &mut [u32]) {
+        for (number, value) in numbers.iter_mut().zip(values) {
+            let next = self.numbers.len() as u32;
+            *number = *self.numbers.entry(key(*number, value)).or_insert(next);
+        }
     }
 }
