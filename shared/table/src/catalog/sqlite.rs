@@ -1,6 +1,7 @@
 //! A catalog in one SQLite file, in the layout Iceberg's SQL catalogs share (`iceberg_tables`,
 //! `iceberg_namespace_properties`; the columns of Iceberg's `JdbcUtil`), so that other engines open the same file:
-//! PyIceberg as `SqlCatalog("frazil", uri="sqlite:////DIR/catalog.db", warehouse="file:///DIR/warehouse")`.
+//! PyIceberg as `SqlCatalog("frazil", uri="sqlite:////DIR/catalog.db", warehouse="file:///DIR/warehouse")`. (The `uri` is
+//! decoded there, so a `%` in the folder's name is written `%25`; the warehouse is not.)
 //!
 //! Several processes may use one file. The swap is a single `UPDATE … WHERE metadata_location = ?`: one row or nothing.
 //!
