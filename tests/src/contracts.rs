@@ -23,7 +23,6 @@ use model::settlement::{Offsets, Settlement};
 use model::stored::Tag;
 use model::verdict::{Known, Origin, Precedence, Staged, judge};
 use proptest::prelude::*;
-use serde::Serialize;
 use serde_json::{Value, json};
 use staging::dead_letter::{self, Class, DeadLetter, Part, Payload, TimestampType};
 use staging::footer::{Column, EventTimeBounds, Footer, SchemaVersion};
@@ -39,38 +38,41 @@ struct Contract {
 }
 
 const CONTRACTS: &[Contract] = &[
-    Contract { name: "footer", again: |text| Ok(value(&Footer::from_json(text).map_err(|e| e.to_string())?)) },
+    Contract {
+        name: "footer",
+        again: |text| written(serde_json::to_value(Footer::from_json(text).map_err(|e| e.to_string())?)),
+    },
     Contract { name: "ledger", again: ledger_or_pointer },
     Contract {
         name: "settlement",
-        again: |text| Ok(value(&Settlement::from_json(text.as_bytes()).map_err(|e| e.to_string())?)),
+        again: |text| written(serde_json::to_value(Settlement::from_json(text.as_bytes()).map_err(|e| e.to_string())?)),
     },
     Contract { name: "run", again: run },
     Contract { name: "dead_letter", again: one_dead_letter },
 ];
 
-fn value(document: &impl Serialize) -> Value {
-    serde_json::to_value(document).unwrap()
+fn written(document: Result<Value, serde_json::Error>) -> Result<Value, String> {
+    document.map_err(|e| e.to_string())
 }
 
 fn ledger_or_pointer(text: &str) -> Result<Value, String> {
     let Ok(pointer) = serde_json::from_str::<Pointer>(text) else {
-        return Ok(value(&Ledger::from_json(text).map_err(|e| e.to_string())?));
+        return written(serde_json::to_value(Ledger::from_json(text).map_err(|e| e.to_string())?));
     };
     pointer.schema.check::<Ledger>().map_err(|e| e.to_string())?;
-    Ok(value(&pointer))
+    written(serde_json::to_value(pointer))
 }
 
 fn run(text: &str) -> Result<Value, String> {
     let run: Run = serde_json::from_str(text).map_err(|e| e.to_string())?;
     run.schema.check::<Run>().map_err(|e| e.to_string())?;
-    Ok(value(&run))
+    written(serde_json::to_value(run))
 }
 
 fn one_dead_letter(text: &str) -> Result<Value, String> {
     let compact = serde_json::from_str::<Value>(text).map_err(|e| e.to_string())?.to_string();
     let letters = dead_letter::decode(format!("{compact}\n").as_bytes()).map_err(|e| e.to_string())?;
-    Ok(value(letters.first().ok_or("no letter")?))
+    written(serde_json::to_value(letters.first().ok_or("no letter")?))
 }
 
 fn schema(name: &str) -> Value {
@@ -350,7 +352,9 @@ fn every_class_and_every_failure_kind_fits_the_schemas() {
         Kind::Bug,
     ];
     for kind in kinds {
-        for (stage, state) in [(Stage::Ingest, State::Running), (Stage::Fold, State::Failed), (Stage::Maintain, State::Done)] {
+        for (stage, state) in
+            [(Stage::Ingest, State::Running), (Stage::Fold, State::Failed), (Stage::Maintain, State::Done)]
+        {
             let run = Run {
                 schema: Tag::of::<Run>(),
                 stage,
