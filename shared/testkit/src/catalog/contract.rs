@@ -15,6 +15,7 @@ use model::failure::Kind;
 use model::id::{Ids, SeededIds};
 use table::catalog::{Catalog, Error, Loaded, TableCreation, TableName};
 use table::snapshot::{self, Change, NewFile, Prepared, Terms};
+use tokio::task::JoinSet;
 
 /// A catalog under test.
 #[async_trait]
@@ -150,14 +151,14 @@ async fn made_once(bench: &dyn Bench) {
 
     // Of many that make one table at once, one makes it and the others are told.
     let race = TableName { name: "race".to_owned(), ..name };
-    let mut makers = Vec::new();
+    let mut makers = JoinSet::new();
     for _ in 0..8 {
         let (catalog, race) = (bench.open().await, race.clone());
-        makers.push(tokio::spawn(async move { catalog.create(&race, creation()).await }));
+        makers.spawn(async move { catalog.create(&race, creation()).await });
     }
     let mut winners = Vec::new();
-    for maker in makers {
-        match maker.await {
+    while let Some(maker) = makers.join_next().await {
+        match maker {
             Ok(Ok(table)) => winners.push(table.metadata_location),
             Ok(Err(Error::AlreadyExists { .. })) => {}
             Ok(Err(e)) => panic_with("create in a race", &e),
@@ -243,18 +244,18 @@ async fn odd_names_are_refused(bench: &dyn Bench) {
 /// Many writers append at once, each through its own handle: nothing is lost, nothing is twice, one line of ancestry.
 async fn writers_form_one_line(bench: &dyn Bench, writers: usize, appends: usize) {
     let (catalog, name, base) = made(bench, "writers").await;
-    let mut tasks = Vec::new();
+    let mut tasks = JoinSet::new();
     for writer in 0..writers {
         let (catalog, io, name) = (bench.open().await, bench.io(), name.clone());
-        tasks.push(tokio::spawn(async move {
+        tasks.spawn(async move {
             let ids = SeededIds::new(0xF00D + writer as u64);
             for n in 0..appends {
                 append(catalog.as_ref(), &io, &name, &format!("w{writer}-{n}"), &ids).await;
             }
-        }));
+        });
     }
-    for task in tasks {
-        assert!(task.await.is_ok(), "a writer failed");
+    while let Some(task) = tasks.join_next().await {
+        assert!(task.is_ok(), "a writer failed");
     }
     let table = load(catalog.as_ref(), &name).await;
     let expected: BTreeSet<_> = (0..writers)
