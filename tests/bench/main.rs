@@ -94,8 +94,7 @@ fn time<T>(rounds: usize, inputs: &[T], mut work: impl FnMut(&T)) -> f64 {
 
 fn measure(events: usize, rounds: usize) -> Value {
     let bench = Bench::new();
-    let mut generator =
-        Generator::new(Options { records: (events * RECORDS_PER_EVENT) as u64, bad: 0.0, seed: 1 });
+    let mut generator = Generator::new(Options { records: (events * RECORDS_PER_EVENT) as u64, bad: 0.0, seed: 1 });
     let mut bodies = Vec::new();
     while let Some(delivery) = generator.next_delivery() {
         if !delivery.again && delivery.records == RECORDS_PER_EVENT as u64 {
@@ -171,7 +170,8 @@ fn measure(events: usize, rounds: usize) -> Value {
     for (name, body) in [("10,000 Employee records", &bodies[0]), ("6 MB", &largest)] {
         let path = bench.folder.path().join("event.json");
         std::fs::write(&path, body).unwrap();
-        let child = std::process::Command::new(std::env::current_exe().unwrap()).arg("--handle").arg(&path).output().unwrap();
+        let child =
+            std::process::Command::new(std::env::current_exe().unwrap()).arg("--handle").arg(&path).output().unwrap();
         assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
         let mut peak: Value = serde_json::from_slice(&child.stdout).unwrap();
         peak["event"] = name.into();
@@ -258,8 +258,9 @@ fn fold_append(bodies: &[Vec<u8>], rounds: usize) -> Value {
                 }
                 let warehouse = storage::location_of(&bench.folder.path().join("warehouse")).unwrap();
                 let ids = Arc::new(SeededIds::new(1));
+                let catalog_file = bench.folder.path().join("catalog.db");
                 let catalog = SqliteCatalog::open(
-                    &bench.folder.path().join("catalog.db"),
+                    &catalog_file,
                     &warehouse,
                     storage::local(),
                     Arc::clone(&bench.clock),
