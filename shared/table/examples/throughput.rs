@@ -14,7 +14,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Int32Type};
 use iceberg::io::FileIO;
 use iceberg::spec::SortOrder;
 use model::id::{Ids, SeededIds};
@@ -155,8 +156,11 @@ fn batch(n: usize, varied: bool, ids: &dyn Ids, schema: arrow::datatypes::Schema
     let rows = 0..BATCH_ROWS as i64;
     let first = (n * BATCH_ROWS) as i64;
     let random: Vec<i64> = rows.clone().map(|_| (ids.next_u64() >> 1) as i64).collect();
+    // As a staged object's reader gives them: views of the values of a dictionary page.
     let strings = |text: &dyn Fn(i64) -> String| -> ArrayRef {
-        Arc::new(StringViewArray::from_iter_values(random.iter().map(|r| text(*r))))
+        let dictionary: DictionaryArray<Int32Type> =
+            random.iter().map(|r| text(*r)).collect::<Vec<_>>().iter().map(|text| Some(text.as_str())).collect();
+        arrow::compute::cast(&dictionary, &DataType::Utf8View).unwrap()
     };
     let times = |time: &dyn Fn(i64, i64) -> i64| -> ArrayRef {
         let times = rows.clone().zip(&random).map(|(row, r)| time(first + row, *r));

@@ -174,10 +174,26 @@ impl PartitionedWriter {
 
     /// Rows from all over the batches as one batch.
     fn gather(&self, places: &[(usize, usize)]) -> Result<RecordBatch, Fault> {
+        // Only the batches that rows come from are looked at: with many batches the looking would cost more than the rows.
+        let mut slots: Vec<Option<usize>> = vec![None; self.batches.len()];
+        let mut used: Vec<&RecordBatch> = Vec::new();
+        let mut within: Vec<(usize, usize)> = Vec::with_capacity(places.len());
+        let lost = || Fault::Mismatch("a row lies outside the batches held".to_owned());
+        for (batch, row) in places {
+            let slot = slots.get_mut(*batch).ok_or_else(lost)?;
+            let at = match slot {
+                Some(at) => *at,
+                None => {
+                    used.push(self.batches.get(*batch).ok_or_else(lost)?);
+                    *slot.insert(used.len() - 1)
+                }
+            };
+            within.push((at, *row));
+        }
         let columns = (0..self.target.arrow.fields().len()).map(|column| {
             let arrays: Vec<&dyn Array> =
-                self.batches.iter().filter_map(|batch| batch.columns().get(column)).map(AsRef::as_ref).collect();
-            Ok(interleave(&arrays, places)?)
+                used.iter().filter_map(|batch| batch.columns().get(column)).map(AsRef::as_ref).collect();
+            Ok(interleave(&arrays, &within)?)
         });
         let columns = columns.collect::<Result<Vec<_>, Fault>>()?;
         RecordBatch::try_new(Arc::clone(&self.target.arrow), columns)

@@ -87,6 +87,8 @@ fn nested_rows_come_back_as_they_were_written() {
     let read = table.read(&request);
     let names: Vec<_> = read.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!((names, read.num_rows()), (vec!["tags".to_owned(), "id".to_owned()], 4));
+    // No column at all still has its rows: that is how they are counted.
+    assert_eq!(table.read(&Request { columns: Some(Vec::new()), ..Request::default() }).num_rows(), 4);
 }
 
 #[test]
