@@ -4,6 +4,8 @@ use arrow::error::ArrowError;
 use model::failure::Kind;
 use parquet::errors::ParquetError;
 
+use crate::storage;
+
 /// A failure of transforms, schemas, data files or scans.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -76,7 +78,7 @@ impl Fault {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Storage { .. } => Kind::Retry,
+            Self::Storage { source, .. } => storage::kind_of(source),
             Self::Specification { .. } | Self::Unreadable { .. } | Self::Contradiction { .. } => Kind::Corrupt,
             Self::Mismatch(_) => Kind::Poison,
             Self::Request(_) | Self::Property { .. } | Self::Unsupported(_) => Kind::Misconfigured,
