@@ -10,6 +10,7 @@
 mod bind;
 mod commit;
 mod error;
+mod evidence;
 mod intake;
 mod ledger_property;
 pub mod plan;

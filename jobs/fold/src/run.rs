@@ -26,6 +26,7 @@ use table::{partition, schema, sort};
 use crate::bind::{self, Binding};
 use crate::commit::{Attempt, Settled};
 use crate::error::Error;
+use crate::evidence;
 use crate::intake::{self, Intake};
 use crate::plan::{Plan, plan};
 use crate::report::{Report, TableReport};
@@ -203,6 +204,7 @@ impl Fold {
         report.quarantined = intake.quarantined.iter().map(|(key, _, why)| (key.clone(), why.clone())).collect();
         report.foreign_keys = intake.foreign.len() as u64;
 
+        evidence::own_table(&self.pipeline.table.name, &intake)?;
         let Some(newest) = intake.objects.iter().max_by_key(|o| (o.footer.precedence(), &o.key)) else {
             return Ok(Ended::Done(self.unchanged()));
         };
@@ -218,6 +220,8 @@ impl Fold {
                 None => return Ok(Ended::Again),
             },
         };
+        evidence::own_topics(self.store.as_ref(), &self.id, &state.loaded, &intake).await?;
+        evidence::same_topics(&self.pipeline.table.name, &state.ledger, &intake)?;
         let undelivered = state.undelivered(self.store.as_ref(), &self.id).await?;
         let plan = plan(&state.ledger, &undelivered, &intake);
         if plan.is_empty() || self.settings.dry_run {
@@ -375,7 +379,10 @@ impl Fold {
 
     fn planned(&self, plan: &Plan) -> TableReport {
         let counts = plan.judgement.counts();
+        let decided: u64 = plan.judgement.partitions.values().map(|s| s.decided.count()).sum();
         TableReport {
+            // One row a record, as long as nothing explodes; a commit says what was really added.
+            rows_added: decided - counts.filtered.values().sum::<u64>(),
             duplicates: counts.duplicates,
             filtered: counts.filtered,
             undelivered: counts.undelivered,

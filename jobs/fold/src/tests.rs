@@ -261,7 +261,8 @@ async fn nothing_staged_makes_no_table_and_a_dry_run_writes_nothing() {
     let before = world.store.objects().len();
     let fold = Fold { settings: Settings { dry_run: true, ..Settings::default() }, ..world.fold() };
     let report = fold.run().await.unwrap();
-    assert_eq!((report.tables[0].committed, report.tables[0].dead_letters), (false, 1));
+    let table = &report.tables[0];
+    assert_eq!((table.committed, table.rows_added, table.dead_letters), (false, 2, 1));
     assert_eq!(world.store.objects().len(), before);
     assert!(world.catalog.load(&world.pipeline.table.name).await.unwrap().is_none());
 }

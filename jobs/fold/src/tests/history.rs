@@ -176,3 +176,42 @@ async fn a_column_that_the_record_fills_holds_what_the_record_says() {
         assert_eq!(&batch["place"], &batch["_kafka_offset"]);
     }
 }
+
+#[tokio::test]
+async fn a_topic_made_again_stops_the_fold() {
+    let world = folded_twice().await;
+    let minute = world.clock.now().minute();
+    let (mut footer, rows) = invocation(&world.id, minute, &["0:0:rrrrrrrrr"]);
+    // The same offsets with other times.
+    let text = serde_json::to_string(&footer.coverage).unwrap().replace("\"timestamp_ms\":", "\"timestamp_ms\":9");
+    footer.coverage = serde_json::from_str(&text).unwrap();
+    let key = format!("staging/{}/{minute}/{:032x}.parquet", world.id, 4);
+    world.store.insert(&key, object::encode(&footer, &[rows]).unwrap());
+    let message = stopped(&world, "fold.topic_recreated").await;
+    assert!(message.contains("offset 0 of topic `orders-eu`"), "{message}");
+}
+
+#[tokio::test]
+async fn rows_staged_for_another_table_stop_the_fold() {
+    let mut world = World::new(19);
+    world.stage(&["0:0:rrr"]);
+    let mut renamed = world.pipeline.as_ref().clone();
+    renamed.table.name.name = "purchases".to_owned();
+    world.pipeline = Arc::new(renamed);
+    let error = world.fold().run().await.unwrap_err();
+    assert_eq!(error.code(), "fold.table_changed");
+    assert!(world.catalog.load(&world.pipeline.table.name).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn two_pipelines_may_not_bring_one_topic_to_one_table() {
+    let world = folded_twice().await;
+    let other = Fold { id: PipelineId::new("others", world.ids.as_ref()), ..world.fold() };
+    let (footer, rows) = invocation(&other.id, world.clock.now().minute(), &["0:0:rrr"]);
+    let key = format!("staging/{}/{}/{:032x}.parquet", other.id, world.clock.now().minute(), 5);
+    world.store.insert(&key, object::encode(&footer, &[rows]).unwrap());
+    let error = other.run().await.unwrap_err();
+    assert_eq!((error.code(), error.kind()), ("fold.shared_topic", Kind::Misconfigured));
+    assert!(error.to_string().contains("would repeat its rows"), "{error}");
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrrr"]));
+}
