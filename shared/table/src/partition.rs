@@ -12,6 +12,7 @@ use pipeline::resolved;
 use url::form_urlencoded::byte_serialize;
 
 use crate::fault::Fault;
+use crate::transform::hash_bytes;
 use crate::transform::{self, civil};
 
 pub use grouping::Partitioner;
@@ -113,11 +114,32 @@ pub fn path(spec: &PartitionSpec, schema: &Schema, tuple: &Struct) -> Result<Str
         if !path.is_empty() {
             path.push('/');
         }
-        path.extend(byte_serialize(field.name.as_bytes()));
-        path.push('=');
-        path.extend(byte_serialize(text(field.transform, source, value).ok_or_else(unfit)?.as_bytes()));
+        let value = text(field.transform, source, value).ok_or_else(unfit)?;
+        path.push_str(&segment(&field.name, &value));
     }
     Ok(path)
+}
+
+/// The longest segment: a local file system takes 255 bytes as one name, a key of an object store 1,024 in all.
+const SEGMENT_BYTES_MAX: usize = 200;
+
+/// One `name=value`. A long one is cut, with a hash of the whole in place of its end: what a partition holds is said by
+/// its tuple, and a path that no store can take would hold up every other row.
+fn segment(name: &str, value: &str) -> String {
+    let mut segment: String = byte_serialize(name.as_bytes()).collect();
+    segment.push('=');
+    segment.extend(byte_serialize(value.as_bytes()));
+    if segment.len() > SEGMENT_BYTES_MAX {
+        let hash = hash_bytes(segment.as_bytes()).cast_unsigned();
+        // The encoded text is ASCII; an escape is kept whole or left out.
+        let mut end = SEGMENT_BYTES_MAX - 9;
+        if let Some(escape) = segment.get(end - 2..end).and_then(|tail| tail.find('%')) {
+            end = end - 2 + escape;
+        }
+        segment.truncate(end);
+        segment.push_str(&format!("~{hash:08x}"));
+    }
+    segment
 }
 
 /// A partition value as people read it: `2026-11-29-14` for an hour, `null` for null.

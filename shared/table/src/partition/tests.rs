@@ -145,3 +145,25 @@ proptest! {
         prop_assert_eq!(seen.len(), partitioner.len());
     }
 }
+
+#[test]
+fn a_long_value_makes_a_path_that_every_store_takes() {
+    let check = |name: &str, value: &str| {
+        let segment = super::segment(name, value);
+        assert!(segment.len() <= super::SEGMENT_BYTES_MAX, "{segment}");
+        // Still readable as an encoded text: no escape is cut.
+        let escapes = segment.split('%').skip(1);
+        assert!(
+            escapes.into_iter().all(|e| e.len() >= 2 && e.as_bytes()[..2].iter().all(u8::is_ascii_hexdigit)),
+            "{segment}"
+        );
+        segment
+    };
+    assert_eq!(check("s", "short"), "s=short");
+    for n in 30..400 {
+        check("s", &"ü".repeat(n));
+        check(&"n/".repeat(n), "v");
+        check("s", &format!("{}ü", "a".repeat(n)));
+    }
+    assert_ne!(check("s", &"x".repeat(300)), check("s", &"x".repeat(301)));
+}
