@@ -60,12 +60,12 @@ impl Subject {
 
     /// What became a row is a message to an independent decoder too. Two differences are known and right: a field of
     /// another wire type is an unknown field by protobuf's rules and an error there (where a map is meant, that decoder
-    /// does not look at the wire type: it reads an entry and finds its length wrong), and the two follow messages to
+    /// does not look at the wire type: it reads an entry from whatever bytes are there), and the two follow messages to
     /// different depths.
     fn judge(&self, payload: &[u8]) {
         if let Err(fault) = DynamicMessage::decode(self.message.clone(), payload) {
             let text = fault.to_string();
-            let known = ["wire type", "delimited length exceeded", "recursion limit"];
+            let known = ["wire type", "delimited length exceeded", "buffer underflow", "recursion limit"];
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
     }
