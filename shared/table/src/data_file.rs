@@ -6,6 +6,7 @@
 //! Nothing here makes a file part of a table: that is a commit's work, and a file that no commit names is an orphan.
 
 mod partitioned;
+mod repetition;
 mod settings;
 mod writer;
 

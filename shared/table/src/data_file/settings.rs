@@ -64,8 +64,13 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The writer properties of one file that will hold about `rows` rows.
-    pub(super) fn writer_properties(&self, descriptor: &SchemaDescriptor, rows: usize) -> WriterProperties {
+    /// The writer properties of one file that will hold about `rows` rows; the fields `plain` get no dictionary.
+    pub(super) fn writer_properties(
+        &self,
+        descriptor: &SchemaDescriptor,
+        rows: usize,
+        plain: &[i32],
+    ) -> WriterProperties {
         let mut properties = WriterProperties::builder()
             // Version 1 pages: readers of Iceberg tables that decode in batches know no other.
             .set_writer_version(WriterVersion::PARQUET_1_0)
@@ -77,6 +82,9 @@ impl Settings {
             .set_data_page_row_count_limit(self.page_rows)
             .set_dictionary_page_size_limit(self.dictionary_bytes);
         for (column, id) in descriptor.columns().iter().zip(leaf_ids(descriptor)) {
+            if id.is_some_and(|id| plain.contains(&id)) {
+                properties = properties.set_column_dictionary_enabled(column.path().clone(), false);
+            }
             if let Some((_, fpp)) = self.blooms.iter().find(|(wanted, _)| Some(*wanted) == id) {
                 // A filter is sized for all rows being distinct and folded to what was seen when its group closes.
                 let distinct = self.bloom_values_max(*fpp).min(rows.clamp(1, self.row_group_rows) as u64);

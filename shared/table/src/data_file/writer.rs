@@ -12,6 +12,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::Target;
+use super::repetition::hardly_repeated;
 use crate::fault::Fault;
 use crate::metrics::Collector;
 use crate::schema::parquet::{leaf_ids, options};
@@ -70,7 +71,7 @@ impl FileWriter {
         }
         let mut open = match self.open.take() {
             Some(open) => open,
-            None => OpenFile::new(&self.target, &self.partition, self.rows_expected)?,
+            None => OpenFile::new(&self.target, &self.partition, self.rows_expected, batch)?,
         };
         open.collector.update(batch)?;
         open.encoder.write(batch)?;
@@ -101,8 +102,9 @@ impl FileWriter {
 }
 
 impl OpenFile {
-    fn new(target: &Target, partition: &Struct, rows_expected: usize) -> Result<Self, Fault> {
-        let properties = target.settings.writer_properties(&target.parquet, rows_expected);
+    fn new(target: &Target, partition: &Struct, rows_expected: usize, first: &RecordBatch) -> Result<Self, Fault> {
+        let plain = hardly_repeated(&target.schema, first, rows_expected)?;
+        let properties = target.settings.writer_properties(&target.parquet, rows_expected, &plain);
         let options = options(target.parquet.clone()).with_properties(properties);
         Ok(Self {
             path: target.new_path(partition)?,
