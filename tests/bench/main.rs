@@ -31,6 +31,10 @@ use table::storage;
 
 mod by_hand;
 
+/// That of the programs measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The most that an event holds; those of the generator hold three fifths of it and more.
 const RECORDS_PER_EVENT: usize = 10_000;
 

@@ -10,6 +10,11 @@ use model::clock::SystemClock;
 use model::failure::Kind;
 use runtime::{exit, log, settings};
 
+/// Columns and pages are large, short-lived buffers: this allocator keeps their memory, where the system's would have the
+/// kernel clear new pages for each.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let config = match Config::parse(&settings::environment) {
         Ok(config) => config,

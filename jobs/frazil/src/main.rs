@@ -12,6 +12,11 @@ use model::id::SystemIds;
 use runtime::log;
 use runtime::settings::{Settings, environment};
 
+/// Columns and pages are large, short-lived buffers: this allocator keeps their memory, where the system's would have the
+/// kernel clear new pages for each.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     watch_interrupt(arguments.clone());
