@@ -31,7 +31,7 @@ use crate::intake::{self, Intake};
 use crate::plan::{Plan, plan};
 use crate::report::{Report, TableReport};
 use crate::rows;
-use crate::state::State;
+use crate::state::{self, State};
 
 /// How often a run plans anew when others commit between its plan and its swap, or an answer is lost. Each attempt
 /// re-reads the table; a table so busy that eight in a row fail needs fewer writers, not more attempts.
@@ -189,7 +189,15 @@ impl Fold {
     async fn attempt(&self, damaged: &BTreeMap<String, String>, report: &mut Report) -> Result<Ended, Error> {
         let loaded = self.catalog.load(&self.pipeline.table.name).await?;
         let state = match loaded {
-            None => None,
+            None => {
+                let name = &self.pipeline.table.name;
+                if let Err(error) = state::never_another(self.store.as_ref(), &self.id, name, None).await {
+                    // Another run may have made the table, and settled into it, since it was asked for.
+                    let made = self.catalog.load(name).await?.is_some();
+                    return if made { Ok(Ended::Again) } else { Err(error) };
+                }
+                None
+            }
             Some(loaded) => Some(State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?),
         };
         let low_minute = state.as_ref().filter(|s| !s.first_run).map(|s| s.ledger.low_minute);

@@ -9,7 +9,7 @@ use model::id::{CommitId, PipelineId, TableUuid};
 use model::interval::Intervals;
 use model::ledger::{self, Ledger};
 use model::settlement::{Settlement, summary_key};
-use pipeline::resolved::{Exists, Pipeline};
+use pipeline::resolved::{Exists, Pipeline, TableName};
 use staging::key;
 use staging::store::{self, Store};
 use table::catalog::Loaded;
@@ -68,7 +68,7 @@ impl State {
         }
         let property = ledger::property(id);
         let Some(text) = metadata.properties().get(&property) else {
-            never_committed(store, id, &loaded, &uuid).await?;
+            never_committed(store, id, &pipeline.table.name, &loaded, &uuid).await?;
             if pipeline.table.exists == Exists::MustBeNew && metadata.last_sequence_number() > 0 {
                 return Err(Error::Stopped {
                     code: "fold.table_exists",
@@ -204,8 +204,68 @@ fn not_moved(metadata: &TableMetadata, id: &PipelineId, ledger: &Ledger, loaded:
     })
 }
 
+/// Makes sure that no other table of this name was folded into: a catalog that was lost or emptied, or a table that was
+/// dropped and made again, would begin anew with what is still staged, and lack everything before it.
+///
+/// # Errors
+/// [`Error::Stopped`] when a settlement names this table under another UUID.
+pub(crate) async fn never_another(
+    store: &dyn Store,
+    id: &PipelineId,
+    name: &TableName,
+    uuid: Option<&TableUuid>,
+) -> Result<(), Error> {
+    let prefix = key::all_settled_prefix(id);
+    let mut after: Option<String> = None;
+    // One settlement of each table is looked at.
+    loop {
+        let page = store.list(&prefix, after.as_deref(), None).await?;
+        let Some(first) = page.objects.first() else { return Ok(()) };
+        let Some((other, _)) = first.key.get(prefix.len()..).and_then(|rest| rest.split_once('/')) else {
+            after = Some(first.key.clone());
+            continue;
+        };
+        // `0` follows `/`: everything under this table is passed over.
+        after = Some(format!("{prefix}{other}0"));
+        if uuid.is_some_and(|own| own.as_str() == other) {
+            continue;
+        }
+        let settlement =
+            page.objects.iter().find(|o| o.key.starts_with(&format!("{prefix}{other}/")) && !key::is_ledger(&o.key));
+        let Some(settlement) = settlement else { continue };
+        let same = match read_settlement(store, &settlement.key).await {
+            Ok(Some(settlement)) => settlement.table == name.to_string(),
+            Ok(None) => continue,
+            // What can't be read may be of this table.
+            Err(Error::Ledger { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        if same {
+            return Err(Error::Stopped {
+                code: "fold.table_replaced",
+                message: format!(
+                    "{name} was folded into before, as the table with UUID {other} (`{}`), and that table is gone: a new one \
+                     would hold only what is still staged",
+                    settlement.key
+                ),
+                remedy: format!(
+                    "bring the catalog or the table back; to begin anew with what is still staged, move everything under \
+                     `{prefix}{other}/` away first"
+                ),
+            });
+        }
+    }
+}
+
 /// Makes sure that a table without a ledger of ours never had one.
-async fn never_committed(store: &dyn Store, id: &PipelineId, loaded: &Loaded, uuid: &TableUuid) -> Result<(), Error> {
+async fn never_committed(
+    store: &dyn Store,
+    id: &PipelineId,
+    name: &TableName,
+    loaded: &Loaded,
+    uuid: &TableUuid,
+) -> Result<(), Error> {
+    never_another(store, id, name, Some(uuid)).await?;
     let metadata = &loaded.metadata;
     // A table that never had a snapshot has none of ours, whatever attempts left behind.
     if metadata.last_sequence_number() == 0 {
@@ -234,7 +294,7 @@ async fn never_committed(store: &dyn Store, id: &PipelineId, loaded: &Loaded, uu
             if seen > SETTLEMENTS_MAX {
                 return Err(lost(format!("more than {SETTLEMENTS_MAX} settlements name it")));
             }
-            if object.key.ends_with(".ledger.json") {
+            if key::is_ledger(&object.key) {
                 continue;
             }
             let Some(settlement) = read_settlement(store, &object.key).await? else { continue };

@@ -2,6 +2,7 @@
 
 mod nowhere;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -128,13 +129,14 @@ pub(crate) fn stored(error: &staging::store::Error) -> Failure {
 /// The pipeline's id: fixed at its first run, and from then on read.
 ///
 /// # Errors
-/// When the store can't be read or written, or holds something else under the id's key.
+/// When the store can't be read or written, holds something else under the id's key, or holds objects of a pipeline of
+/// this name whose id is gone.
 pub(crate) async fn pipeline_id(store: &dyn Store, name: &str, ids: &dyn Ids) -> Result<PipelineId, Failure> {
-    let key = format!("pipelines/{name}/id");
-    if let Some(id) = stored_id(store, &key, name).await? {
-        return Ok(id);
-    }
-    let new = PipelineId::new(name, ids);
+    let key = staging::key::pipeline_id(name);
+    let new = match known_or_new(store, name, ids).await? {
+        (id, true) => return Ok(id),
+        (new, false) => new,
+    };
     let body = Bytes::from(format!("{new}\n"));
     match store.put_new(&key, body).await {
         Ok(Put::Stored { .. }) => Ok(new),
@@ -151,8 +153,60 @@ pub(crate) async fn pipeline_id(store: &dyn Store, name: &str, ids: &dyn Ids) ->
 /// # Errors
 /// As [`pipeline_id`].
 pub(crate) async fn known_id(store: &dyn Store, name: &str, ids: &dyn Ids) -> Result<PipelineId, Failure> {
-    let stored = stored_id(store, &format!("pipelines/{name}/id"), name).await?;
-    Ok(stored.unwrap_or_else(|| PipelineId::new(name, ids)))
+    Ok(known_or_new(store, name, ids).await?.0)
+}
+
+/// The stored id and `true`, or one that the pipeline might get and `false`.
+async fn known_or_new(store: &dyn Store, name: &str, ids: &dyn Ids) -> Result<(PipelineId, bool), Failure> {
+    let key = staging::key::pipeline_id(name);
+    if let Some(id) = stored_id(store, &key, name).await? {
+        return Ok((id, true));
+    }
+    let used = ids_in_use(store, name).await?;
+    if used.is_empty() {
+        return Ok((PipelineId::new(name, ids), false));
+    }
+    // Its first run may have come between the two looks.
+    if let Some(id) = stored_id(store, &key, name).await? {
+        return Ok((id, true));
+    }
+    let used: Vec<&str> = used.iter().map(PipelineId::as_str).collect();
+    Err(Failure::new(
+        Kind::Misconfigured,
+        "pipeline.id",
+        format!(
+            "the id of pipeline {name} is gone, and the store holds objects of {}: under a new id they would never be folded, \
+             and what they settled would be folded again",
+            used.join(" and of ")
+        ),
+    )
+    .at(key.clone())
+    .remedy(format!("write the id back to `{key}` (it is the second part of the staged objects' keys)")))
+}
+
+/// Ids of pipelines of this name that something is stored under.
+async fn ids_in_use(store: &dyn Store, name: &str) -> Result<BTreeSet<PipelineId>, Failure> {
+    let mut used = BTreeSet::new();
+    for root in ["staging", "dead-letters", "settled"] {
+        let prefix = format!("{root}/{name}-");
+        let mut after: Option<String> = None;
+        // One object of each pipeline is looked at; names that go on after this one's are other pipelines.
+        loop {
+            let page = store.list(&prefix, after.as_deref(), None).await.map_err(|e| stored(&e))?;
+            let Some(first) = page.objects.first() else { break };
+            let Some((folder, _)) = first.key.get(root.len() + 1..).and_then(|rest| rest.split_once('/')) else {
+                break;
+            };
+            if let Ok(id) = folder.parse::<PipelineId>()
+                && id.name() == name
+            {
+                used.insert(id);
+            }
+            // `0` follows `/`: everything under this folder is passed over.
+            after = Some(format!("{root}/{folder}0"));
+        }
+    }
+    Ok(used)
 }
 
 async fn stored_id(store: &dyn Store, key: &str, name: &str) -> Result<Option<PipelineId>, Failure> {
@@ -164,8 +218,7 @@ async fn stored_id(store: &dyn Store, key: &str, name: &str) -> Result<Option<Pi
     };
     let text = str::from_utf8(&body).map_err(|_| corrupt())?;
     let id: PipelineId = text.trim_end().parse().map_err(|_| corrupt())?;
-    let matches = id.as_str().rsplit_once('-').is_some_and(|(own, _)| own == name);
-    if matches { Ok(Some(id)) } else { Err(corrupt()) }
+    if id.name() == name { Ok(Some(id)) } else { Err(corrupt()) }
 }
 
 /// What a pause holds back.
@@ -188,7 +241,7 @@ struct Pause {
 /// # Errors
 /// Exit 4 while the pause stands; a pause that can't be read holds too.
 pub(crate) async fn not_paused(store: &dyn Store, name: &str, stage: Stage) -> Result<(), Failure> {
-    let key = format!("pipelines/{name}/paused.json");
+    let key = staging::key::paused(name);
     let Some(body) = small(store, &key).await? else { return Ok(()) };
     let paused = |message: String| {
         Failure::new(Kind::Retry, "pipeline.paused", message)

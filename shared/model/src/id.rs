@@ -120,6 +120,12 @@ impl PipelineId {
     pub fn new(name: &str, ids: &dyn Ids) -> Self {
         Self(format!("{name}-{:08x}", ids.next_u64() >> 32))
     }
+
+    /// The pipeline's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('-').map_or(self.0.as_str(), |(name, _)| name)
+    }
 }
 
 impl FromStr for PipelineId {

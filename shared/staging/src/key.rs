@@ -157,6 +157,18 @@ pub fn settled_prefix(pipeline: &PipelineId, table: &TableUuid) -> String {
     format!("settled/{pipeline}/{table}/")
 }
 
+/// The prefix of what a pipeline has settled for any table: a folder for each table's UUID.
+#[must_use]
+pub fn all_settled_prefix(pipeline: &PipelineId) -> String {
+    format!("settled/{pipeline}/")
+}
+
+/// Whether a key under [`settled_prefix`] is that of a ledger, and not of a settlement.
+#[must_use]
+pub fn is_ledger(key: &str) -> bool {
+    key.ends_with(".ledger.json")
+}
+
 /// Where a listing starts that must show the staged objects of `low_minute` and later, and none before.
 #[must_use]
 pub fn start_after(pipeline: &PipelineId, low_minute: Minute) -> String {
@@ -231,6 +243,8 @@ mod tests {
         let (table, commit) = (TableUuid::new("t-1"), CommitId::new(&SeededIds::new(1)));
         let p = &staged.pipeline;
         assert_eq!(settlement(p, &table, &commit), format!("{}{commit}.json", settled_prefix(p, &table)));
+        assert_eq!(settled_prefix(p, &table), format!("{}{table}/", all_settled_prefix(p)));
+        assert!(is_ledger(&ledger(p, &table, &commit)) && !is_ledger(&settlement(p, &table, &commit)));
         for key in [
             staged.to_string(),
             settlement(p, &table, &commit),

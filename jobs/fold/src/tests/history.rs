@@ -55,6 +55,45 @@ async fn a_ledger_that_was_unset_stops_the_fold() {
 }
 
 #[tokio::test]
+async fn a_table_that_is_gone_is_not_begun_anew() {
+    // The catalog was lost: the table's name is free.
+    let lost = |world: World| {
+        let catalog = MemoryCatalog::new(
+            &storage::location_of(world._folder.path()).unwrap(),
+            storage::local(),
+            world.clock.clone(),
+            world.ids.clone(),
+        );
+        World { catalog: Arc::new(catalog), ..world }
+    };
+    let world = lost(folded_twice().await);
+    world.stage(&["0:6:r"]);
+    let message = stopped(&world, "fold.table_replaced").await;
+    assert!(message.contains("that table is gone"), "{message}");
+    // Somebody made the table again, as frazil would.
+    for key in world.store.objects().into_keys().filter(|key| key.starts_with("settled/")) {
+        world.store.delete(&key).await.unwrap();
+    }
+    world.fold().run().await.unwrap();
+    assert_eq!(
+        world.rows().await,
+        wanted(&["0:0:rrrrrrr"]),
+        "with its settlements away, what is staged is folded anew"
+    );
+    let world = lost(world);
+    let fresh = World { store: Arc::new(MemoryStore::new(world.clock.clone())), ..world };
+    fresh.stage(&["0:0:r"]);
+    fresh.fold().run().await.unwrap();
+    fresh.store.insert(
+        &format!("settled/{}/another/1.json", fresh.id),
+        bytes::Bytes::from_static(b"what can't be read may speak of this table"),
+    );
+    let removals = vec![model::ledger::property(&fresh.id)];
+    change(&fresh, vec![TableUpdate::RemoveProperties { removals }]).await;
+    stopped(&fresh, "fold.table_replaced").await;
+}
+
+#[tokio::test]
 async fn a_table_that_frazil_did_not_make_is_left_alone() {
     let world = World::new(11);
     let creation = testkit::catalog::contract::creation();

@@ -26,6 +26,30 @@ fn an_id_is_made_once_and_then_read() {
 }
 
 #[test]
+fn a_lost_id_is_not_made_anew_over_what_is_stored_under_it() {
+    for root in ["staging", "dead-letters", "settled"] {
+        let (_folder, store) = local();
+        let put = |key: String| block_on(store.put_new(&key, "x".into())).unwrap();
+        // Other pipelines, whose names begin alike or end alike.
+        put(format!("{root}/orders-eu-00000001/2026-11-02/08/00/a.parquet"));
+        put(format!("{root}/orders-0000000g/2026-11-02/08/00/a.parquet"));
+        put(format!("{root}/all-orders-00000001/2026-11-02/08/00/a.parquet"));
+        assert!(block_on(known_id(store.as_ref(), "orders", &SeededIds::new(1))).is_ok(), "{root}");
+        put(format!("{root}/orders-0badcafe/2026-11-02/08/00/a.parquet"));
+        for failure in [
+            block_on(known_id(store.as_ref(), "orders", &SeededIds::new(1))).unwrap_err(),
+            block_on(pipeline_id(store.as_ref(), "orders", &SeededIds::new(1))).unwrap_err(),
+        ] {
+            assert_eq!(failure.kind, Kind::Misconfigured);
+            assert!(failure.message.contains("objects of orders-0badcafe:"), "{}", failure.message);
+        }
+        block_on(store.put_new("pipelines/orders/id", "orders-0badcafe\n".into())).unwrap();
+        let id = block_on(pipeline_id(store.as_ref(), "orders", &SeededIds::new(1))).unwrap();
+        assert_eq!(id.as_str(), "orders-0badcafe");
+    }
+}
+
+#[test]
 fn an_id_of_another_pipeline_or_no_id_at_all_is_corrupt() {
     for body in ["", "other-12345678", "orders-1234567", "orders", "\u{0}"] {
         let (_folder, store) = local();
