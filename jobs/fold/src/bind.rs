@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use iceberg::spec::Schema;
 use model::id::PipelineId;
-use pipeline::resolved::{Pipeline, TableName};
-use pipeline::types::Type;
+use pipeline::resolved::{Pipeline, RECORD_COLUMNS, TableName};
 use staging::footer::{self, Footer};
 use table::schema::Column;
 
@@ -19,15 +18,6 @@ pub(crate) fn property(pipeline: &PipelineId) -> String {
 
 /// The table property that says which version of the type mapping made the table.
 pub(crate) const MAPPING_VERSION: &str = "frazil.mapping-version";
-
-/// The record columns that a table has when the pipeline asks for them, with their types.
-const RECORD_COLUMNS: [(&str, Type, bool); 5] = [
-    ("_kafka_topic", Type::String, true),
-    ("_kafka_partition", Type::Int, true),
-    ("_kafka_offset", Type::Long, true),
-    ("_kafka_timestamp", Type::Timestamptz, false),
-    ("_ingested_at", Type::Timestamptz, true),
-];
 
 /// Source paths and the field ids of their columns. A record column's source is its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Names that other systems restrict: pipelines, topics, tables, columns.
 
 use crate::nearest::nearest;
+use crate::resolved;
 
 /// Part of object keys and of table property names (`frazil.ledger.<pipeline-id>`): short, and plain in both.
 const PIPELINE_LENGTH_MAX: usize = 64;
@@ -19,8 +20,10 @@ const ICEBERG_RESERVED: [&str; 7] =
 const STAGED: [&str; 5] = ["_table", "_ordinal", "_op", "_key", "_value"];
 
 /// The record columns, in table order.
-pub(crate) const RECORD_COLUMNS: [&str; 5] =
-    ["_kafka_topic", "_kafka_partition", "_kafka_offset", "_kafka_timestamp", "_ingested_at"];
+pub(crate) const RECORD_COLUMNS: [&str; 5] = {
+    let [(topic, ..), (partition, ..), (offset, ..), (timestamp, ..), (ingested_at, ..)] = &resolved::RECORD_COLUMNS;
+    [*topic, *partition, *offset, *timestamp, *ingested_at]
+};
 
 /// What `{…}` may name in a table's name, once one pipeline serves many tables.
 const PLACEHOLDERS: [&str; 5] = ["topic", "schema", "table", "field", "header"];

@@ -3,6 +3,7 @@
 use crate::nearest::nearest;
 use crate::path::{self, Wrong};
 use crate::resolved::{PartitionField, Transform};
+use crate::types::Type;
 
 /// Every transform's name, with the plurals of Spark's SQL.
 const NAMES: [&str; 12] =
@@ -60,6 +61,39 @@ pub fn name(field: &PartitionField) -> String {
         Transform::Void => "null",
     };
     format!("{}_{suffix}", field.column)
+}
+
+/// Whether a transform takes values of a type, by the table of transforms in Iceberg's specification.
+#[must_use]
+pub const fn takes(transform: Transform, data_type: &Type) -> bool {
+    let nested = matches!(data_type, Type::Struct(_) | Type::List { .. } | Type::Map { .. });
+    match transform {
+        Transform::Identity | Transform::Void => !nested,
+        Transform::Bucket(_) => !nested && !matches!(data_type, Type::Boolean | Type::Float | Type::Double),
+        Transform::Truncate(_) => {
+            matches!(data_type, Type::Int | Type::Long | Type::Decimal(..) | Type::String | Type::Binary)
+        }
+        Transform::Year | Transform::Month | Transform::Day => {
+            matches!(data_type, Type::Date | Type::Timestamp | Type::Timestamptz)
+        }
+        Transform::Hour => matches!(data_type, Type::Timestamp | Type::Timestamptz),
+    }
+}
+
+/// A partition field as a pipeline file writes it: `hour(start_date)`.
+#[must_use]
+pub fn text(field: &PartitionField) -> String {
+    let column = &field.column;
+    match field.transform {
+        Transform::Identity => column.clone(),
+        Transform::Bucket(n) => format!("bucket({n}, {column})"),
+        Transform::Truncate(n) => format!("truncate({n}, {column})"),
+        Transform::Year => format!("year({column})"),
+        Transform::Month => format!("month({column})"),
+        Transform::Day => format!("day({column})"),
+        Transform::Hour => format!("hour({column})"),
+        Transform::Void => format!("void({column})"),
+    }
 }
 
 struct Rest<'a> {

@@ -281,3 +281,12 @@ pub struct Staging {
     /// How long settled objects are kept, in seconds.
     pub retention_seconds: u64,
 }
+
+/// The record columns, in table order: name, type, and whether every row has a value.
+pub const RECORD_COLUMNS: [(&str, Type, bool); 5] = [
+    ("_kafka_topic", Type::String, true),
+    ("_kafka_partition", Type::Int, true),
+    ("_kafka_offset", Type::Long, true),
+    ("_kafka_timestamp", Type::Timestamptz, false),
+    ("_ingested_at", Type::Timestamptz, true),
+];

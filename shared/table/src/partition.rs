@@ -32,22 +32,6 @@ pub const fn transform(transform: resolved::Transform) -> Transform {
     }
 }
 
-/// The name that Iceberg's own builders give a partition field.
-#[must_use]
-pub fn field_name(column: &str, transform: Transform) -> String {
-    let suffix = match transform {
-        Transform::Identity | Transform::Unknown => return column.to_owned(),
-        Transform::Bucket(_) => "bucket",
-        Transform::Truncate(_) => "trunc",
-        Transform::Year => "year",
-        Transform::Month => "month",
-        Transform::Day => "day",
-        Transform::Hour => "hour",
-        Transform::Void => "null",
-    };
-    format!("{column}_{suffix}")
-}
-
 /// The partition spec (id 0, fields from 1000) of a pipeline's partition fields.
 ///
 /// # Errors
@@ -69,12 +53,12 @@ pub fn spec(schema: &SchemaRef, fields: &[resolved::PartitionField]) -> Result<P
                 field.column
             )));
         }
-        let field = UnboundPartitionField::builder()
+        let unbound = UnboundPartitionField::builder()
             .source_id(id)
-            .name(field_name(&field.column, transform))
+            .name(pipeline::partition::name(field))
             .transform(transform)
             .build();
-        spec = spec.add_unbound_field(field).map_err(Fault::specification("the partition spec is refused"))?;
+        spec = spec.add_unbound_field(unbound).map_err(Fault::specification("the partition spec is refused"))?;
     }
     spec.build().map_err(Fault::specification("the partition spec is refused"))
 }

@@ -1,12 +1,45 @@
 use std::collections::BTreeMap;
 
-use pipeline::resolved::{ColumnCase, ColumnDeclaration, Fields, From, RecordField, Table, Types};
+use pipeline::partition;
+use pipeline::resolved::{
+    ColumnCase, ColumnDeclaration, Fields, From, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+};
 use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::defaults::{Defaults, FIELDS_MAX, declared_fields};
 use super::{Column, Columns, Fault, VALUE};
 use crate::{naming, protobuf};
+
+/// The type of a column that the table is laid out by: a column, a field within one, or a record column.
+fn layout_column<'c>(table: &Table, columns: &'c Columns, path: &str) -> Result<&'c Type, String> {
+    let record = if table.record_columns { &RECORD_COLUMNS[..] } else { &[] };
+    if let Some((_, data_type, _)) = record.iter().find(|(name, ..)| *name == path) {
+        return Ok(data_type);
+    }
+    // A column's own name may have dots in it; the longest that fits is meant.
+    let top = columns.columns.iter().filter(|c| within(path, &c.name).is_some()).max_by_key(|c| c.name.len());
+    let missing = || {
+        let names = columns.columns.iter().map(|c| c.name.as_str()).chain(record.iter().map(|(name, ..)| *name));
+        let hint = naming::nearest(path, names).map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
+        format!("there is no column `{path}`{hint}")
+    };
+    let top = top.ok_or_else(missing)?;
+    let (mut data_type, mut rest) = (&top.data_type, within(path, &top.name).unwrap_or_default());
+    while !rest.is_empty() {
+        let Type::Struct(fields) = data_type else { return Err(missing()) };
+        let field = fields.iter().filter(|f| within(rest, &f.name).is_some()).max_by_key(|f| f.name.len());
+        let field = field.ok_or_else(missing)?;
+        (data_type, rest) = (&field.data_type, within(rest, &field.name).unwrap_or_default());
+    }
+    Ok(data_type)
+}
+
+/// What follows a name and its dot at the beginning of a path; nothing when the name is all of it.
+fn within<'p>(path: &'p str, name: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(name)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.').filter(|rest| !rest.is_empty()) }
+}
 
 /// Decides a table's columns.
 ///
@@ -32,6 +65,7 @@ pub fn plan(message: &MessageDescriptor, table: &Table) -> Result<Columns, Vec<F
     planner.check_exclusions();
     planner.check_names(&columns);
     planner.check_types(&columns);
+    planner.check_layout(&columns);
     if planner.defaults.fields > FIELDS_MAX {
         planner.fault(
             "table",
@@ -273,6 +307,49 @@ impl Planner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What the table is partitioned, sorted and keyed by is there, and of a type that can be.
+    fn check_layout(&mut self, columns: &Columns) {
+        let table = self.table;
+        if !self.faults.is_empty() {
+            // Columns are missing for reasons that were given.
+            return;
+        }
+        for field in &table.partition_by {
+            match layout_column(table, columns, &field.column) {
+                Err(message) => self.fault("table.partition_by", message),
+                Ok(data_type) if !partition::takes(field.transform, data_type) => {
+                    let text = partition::text(field);
+                    self.fault("table.partition_by", format!("`{text}` can't be: `{}` is {data_type}", field.column));
+                }
+                Ok(Type::Uuid) if matches!(field.transform, Transform::Identity | Transform::Void) => {
+                    let text = format!("`{}` is a uuid; this version partitions by buckets of it only", field.column);
+                    self.fault("table.partition_by", text);
+                }
+                Ok(_) => {}
+            }
+        }
+        for field in &table.sort_by {
+            match layout_column(table, columns, &field.column) {
+                Err(message) => self.fault("table.sort_by", message),
+                Ok(data_type @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. })) => {
+                    self.fault("table.sort_by", format!("`{}` is {data_type}, which has no order", field.column));
+                }
+                Ok(_) => {}
+            }
+        }
+        for column in &table.primary_key {
+            match layout_column(table, columns, column) {
+                Err(message) => self.fault("table.primary_key", message),
+                Ok(
+                    data_type @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. } | Type::Float | Type::Double),
+                ) => {
+                    self.fault("table.primary_key", format!("`{column}` is {data_type}, which can't be a key"));
+                }
+                Ok(_) => {}
+            }
+        }
     }
 
     /// Two columns of one name, at any depth; names that differ only in case are one name to Glue and Athena.

@@ -307,6 +307,48 @@ fn a_table_without_columns_or_with_too_many_is_refused() {
 }
 
 #[test]
+fn a_table_is_laid_out_by_columns_of_fitting_types() {
+    let message = message(
+        "message M { string name = 1; double score = 2; google.protobuf.Timestamp at = 3; Inner inner = 4;
+         repeated int32 list = 5; } message Inner { int64 id = 1; }",
+    );
+    let with = |partition_by: &[&str], sort_by: &[&str], key: &[&str]| {
+        let mut table = table();
+        table.record_columns = true;
+        table.partition_by = partition_by.iter().map(|text| pipeline::partition::parse(text).unwrap()).collect();
+        table.sort_by = sort_by.iter().map(|text| pipeline::sort::parse(text).unwrap()).collect();
+        table.primary_key = key.iter().map(|&name| name.to_owned()).collect();
+        table
+    };
+    let fits = with(
+        &["hour(at)", "bucket(4, inner.id)", "truncate(3, name)", "day(_kafka_timestamp)", "score"],
+        &["inner.id desc", "_kafka_offset"],
+        &["name", "inner.id"],
+    );
+    assert!(plan(&message, &fits).is_ok(), "{:?}", plan(&message, &fits));
+    let cases: &[(&str, &str)] = &[
+        ("hour(name)", "`hour(name)` can't be: `name` is string"),
+        ("bucket(4, score)", "`score` is double"),
+        ("inner", "`inner` is struct<id: long>"),
+        ("day(inner.id)", "is long"),
+        ("list", "is list<int"),
+        ("hour(att)", "there is no column `att`; did you mean `at`?"),
+        ("inner.idd", "there is no column `inner.idd`"),
+        ("name.x", "there is no column `name.x`"),
+        ("hour(_kafka_offset)", "is long"),
+    ];
+    for (text, expected) in cases {
+        refused(&message, &with(&[text], &[], &[]), &[("table.partition_by", expected)]);
+    }
+    refused(&message, &with(&[], &["list"], &[]), &[("table.sort_by", "which has no order")]);
+    refused(&message, &with(&[], &["nam"], &[]), &[("table.sort_by", "did you mean `name`?")]);
+    refused(&message, &with(&[], &[], &["score"]), &[("table.primary_key", "can't be a key")]);
+    let mut bare = with(&["day(_kafka_timestamp)"], &[], &[]);
+    bare.record_columns = false;
+    refused(&message, &bare, &[("table.partition_by", "no column `_kafka_timestamp`")]);
+}
+
+#[test]
 fn portable_types_are_the_default() {
     let message = message("message M { string u = 1; }");
     let mut table = table();
