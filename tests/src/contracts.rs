@@ -215,6 +215,7 @@ fn footer(coverage: Coverage, origin: Origin) -> Footer {
         pipeline_file_hash: "9b".repeat(32),
         apply_sequence: u64::MAX,
         mapping_version: 1,
+        hash: None,
         minute: minute(),
         origin,
         writer: "0.1.0".to_owned(),

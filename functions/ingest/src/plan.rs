@@ -133,7 +133,7 @@ impl Ingest {
         }
         let outcome = outcome(&event, &coverage);
         let key = StagedKey { pipeline: self.pipeline_id.clone(), minute, hash: hasher.finish(&coverage) };
-        let body = object::encode(&self.footer(minute, coverage), &tables)?;
+        let body = object::encode(&self.footer(&key, coverage), &tables)?;
         let dead_letters = if letters.is_empty() {
             None
         } else {
@@ -195,14 +195,15 @@ impl Ingest {
         }
     }
 
-    fn footer(&self, minute: Minute, coverage: Coverage) -> Footer {
+    fn footer(&self, key: &StagedKey, coverage: Coverage) -> Footer {
         Footer {
             schema: Tag::of::<Footer>(),
             pipeline_id: self.pipeline_id.clone(),
             pipeline_file_hash: self.pipeline_file_hash.clone(),
             apply_sequence: self.apply_sequence,
             mapping_version: MAPPING_VERSION,
-            minute,
+            minute: key.minute,
+            hash: Some(key.hash),
             origin: Origin::Stream,
             writer: env!("CARGO_PKG_VERSION").to_owned(),
             coverage,

@@ -107,7 +107,7 @@ async fn open_all(
 ) -> Result<Vec<Found>, Error> {
     let mut found = Vec::with_capacity(listed.len());
     for object in listed {
-        let (key, minute) = (object.key.to_string(), object.key.minute);
+        let (key, minute, hash) = (object.key.to_string(), object.key.minute, object.key.hash);
         if let Some(why) = damaged.get(&key) {
             quarantined.push((key, minute, why.clone()));
             continue;
@@ -115,6 +115,12 @@ async fn open_all(
         match Object::read_footer(store, &key, object.size).await {
             Ok(footer) if footer.pipeline_id != *pipeline => {
                 let why = format!("it says that it belongs to pipeline `{}`", footer.pipeline_id);
+                quarantined.push((key, minute, why));
+            }
+            // Its own rows were overwritten with those of another, which would be settled in their place.
+            Ok(footer) if footer.minute != minute || footer.hash.is_some_and(|own| own != hash) => {
+                let own = footer.hash.map_or_else(String::new, |own| format!(" as {own}"));
+                let why = format!("it was written in minute {}{own}: it is a copy of another object", footer.minute);
                 quarantined.push((key, minute, why));
             }
             Ok(footer) => found.push(Found { key, minute, size: object.size, footer, limits: None }),

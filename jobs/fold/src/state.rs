@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use iceberg::spec::TableMetadata;
 use model::clock::Timestamp;
 use model::coordinate::TopicPartition;
+use model::failure::Kind;
 use model::id::{CommitId, PipelineId, TableUuid};
 use model::interval::Intervals;
 use model::ledger::{self, Ledger};
@@ -158,10 +159,15 @@ impl State {
                 continue;
             }
             last = key;
-            match read_settlement(store, key).await? {
-                Some(settlement) if settlement.at < since => break,
-                Some(settlement) => settlements.push(settlement),
-                None => tracing::warn!(key, "a settlement named by a snapshot is gone"),
+            match read_settlement(store, key).await {
+                Ok(Some(settlement)) if settlement.at < since => break,
+                Ok(Some(settlement)) => settlements.push(settlement),
+                Ok(None) => tracing::warn!(key, "a settlement named by a snapshot is gone"),
+                // It is as good as gone. What it said of rows is in the ledger, which is checked on its own.
+                Err(error) if error.kind() == Kind::Corrupt => {
+                    tracing::warn!(key, %error, "a settlement named by a snapshot can't be read");
+                }
+                Err(error) => return Err(error),
             }
             if settlements.len() >= max {
                 break;

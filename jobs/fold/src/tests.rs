@@ -165,6 +165,7 @@ fn invocation(id: &PipelineId, minute: Minute, parts: &[&str]) -> (Footer, Table
         pipeline_file_hash: "00".repeat(32),
         apply_sequence: 0,
         mapping_version: 1,
+        hash: None,
         minute,
         origin: Origin::Stream,
         writer: "test".to_owned(),

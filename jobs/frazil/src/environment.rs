@@ -109,6 +109,20 @@ pub(crate) fn existing_store(environment: &Environment, session: &Session<'_>) -
     if root.is_dir() { store(environment, session) } else { Ok(Arc::new(nowhere::Nowhere)) }
 }
 
+/// Refuses an environment whose store was never made: a name or a folder with a slip in it.
+///
+/// # Errors
+/// When there is no such folder.
+pub(crate) fn must_exist(environment: &Environment) -> Result<(), Failure> {
+    let Location::File(root) = &environment.store;
+    if root.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::usage("environment.empty", "there is no such folder: nothing was ever staged here")
+        .at(root.display().to_string())
+        .remedy("ingest something first, or choose another environment with --env or --dir"))
+}
+
 /// Whether anything was ever stored in an environment.
 pub(crate) fn is_laid_out(environment: &Environment) -> bool {
     let Location::File(root) = &environment.store;

@@ -177,6 +177,9 @@ fn which_environment_and_pipeline_is_meant_is_never_guessed() {
     check(&["fold", "--env", "prod"], "config.unknown_environment");
     check(&["fold"], "config.unknown_pipeline");
     check(&["fold", "employees", "--dir", "dir"], "config.unknown_pipeline");
+    // A slip in a folder's name makes no folder.
+    check(&["fold", "dir/pipelines/employee.toml", "--dir", "dirr"], "environment.empty");
+    assert!(!place.path("dirr").exists());
     place.write("dir/pipelines/other.toml", "x = 1");
     check(&["fold", "--dir", "dir"], "config.several_pipelines");
     check(&["fold", "other", "--dir", "dir"], "config.unknown_key");

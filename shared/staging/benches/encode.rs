@@ -89,6 +89,7 @@ fn footer() -> Footer {
         pipeline_file_hash: "0".repeat(64),
         apply_sequence: 1,
         mapping_version: 1,
+        hash: None,
         minute: minute(),
         origin: Default::default(),
         writer: "0.1.0".to_owned(),

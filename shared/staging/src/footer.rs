@@ -10,6 +10,8 @@ use model::stored::{Contract, Refused, Tag};
 use model::verdict::{Origin, Precedence};
 use serde::{Deserialize, Serialize};
 
+use crate::key::ObjectHash;
+
 /// The key in the Parquet file's metadata.
 pub const METADATA_KEY: &str = "frazil";
 
@@ -28,6 +30,10 @@ pub struct Footer {
     pub mapping_version: u32,
     /// The minute of the write, as in the key, and the value of `_ingested_at`.
     pub minute: Minute,
+    /// The hash in the object's key: with the minute it says where the object belongs, so that a copy of it under another
+    /// key is known for one. Absent where the writer did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<ObjectHash>,
     /// How its records came.
     #[serde(default)]
     pub origin: Origin,

@@ -16,9 +16,11 @@ use std::str::FromStr;
 
 use model::clock::Minute;
 use model::id::{CommitId, PipelineId, TableUuid};
+use serde::{Deserialize, Serialize};
 
 /// A 128-bit hash of what an object was made from ([`crate::hash`]), as 32 lower-case hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ObjectHash(u128);
 
 impl ObjectHash {
@@ -32,6 +34,20 @@ impl ObjectHash {
     #[must_use]
     pub const fn value(self) -> u128 {
         self.0
+    }
+}
+
+impl From<ObjectHash> for String {
+    fn from(hash: ObjectHash) -> Self {
+        hash.to_string()
+    }
+}
+
+impl TryFrom<String> for ObjectHash {
+    type Error = ParseError;
+
+    fn try_from(text: String) -> Result<Self, ParseError> {
+        text.parse()
     }
 }
 

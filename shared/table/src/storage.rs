@@ -94,12 +94,11 @@ pub fn kind_of(error: &Error) -> Kind {
             return match io.kind() {
                 io::ErrorKind::PermissionDenied
                 | io::ErrorKind::ReadOnlyFilesystem
-                | io::ErrorKind::StorageFull
-                | io::ErrorKind::QuotaExceeded
                 | io::ErrorKind::InvalidFilename
                 | io::ErrorKind::NotADirectory => Kind::Misconfigured,
                 io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => Kind::Corrupt,
                 io::ErrorKind::AlreadyExists | io::ErrorKind::InvalidInput => Kind::Bug,
+                // A full disk, too: with room made the same call succeeds, as it does in the store.
                 _ => Kind::Retry,
             };
         }

@@ -185,6 +185,7 @@ impl Reader {
         let mut first_name: Option<String> = None;
         // Another kind of event may have `records` of its own; which kind it is must be known before they are judged.
         let mut misshapen: Option<Error> = None;
+        let mut present = false;
         let mut more = !scan.eat(b'}', "a member's name")?;
         while more {
             let name = scan.name()?;
@@ -194,7 +195,8 @@ impl Reader {
                 "records" => {
                     self.clear_records();
                     misshapen = None;
-                    if !scan.null()? {
+                    present = !scan.null()?;
+                    if present {
                         let start = scan.at();
                         match self.records(scan) {
                             Ok(()) => {}
@@ -225,7 +227,9 @@ impl Reader {
                 return Err(Error::NotKafka { found });
             }
         };
-        misshapen.map_or(Ok(source), Err)
+        // An event that says nothing of its records must not be acknowledged as if it had none.
+        let absent = (!present).then(|| malformed(scan.at(), "it has no `records`"));
+        misshapen.or(absent).map_or(Ok(source), Err)
     }
 
     /// The map from `<topic>-<partition>` to that partition's records.

@@ -192,14 +192,18 @@ fn members_come_in_any_order_and_spelling_and_unknown_ones_are_skipped() {
 
 #[test]
 fn an_event_may_hold_no_record() {
-    for records in
-        ["", r#","records":{}"#, r#","records":null"#, r#","records":{"t-0":[]}"#, r#","records":{"t-0":null}"#]
-    {
+    for records in [r#","records":{}"#, r#","records":{"t-0":[]}"#, r#","records":{"t-0":null}"#] {
         let body = format!(r#"{{"eventSource":"SelfManagedKafka"{records}}}"#);
         let mut reader = Reader::new();
         let event = reader.read(body.as_bytes()).unwrap();
         assert!(event.is_empty() && event.records().next().is_none(), "{body}");
         assert_eq!((event.source(), event.source_arn()), (EventSource::SelfManaged, None));
+    }
+    // To acknowledge records that were not seen would lose them.
+    for records in ["", r#","records":null"#, r#","records":{"t-0":[]},"records":null"#] {
+        let body = format!(r#"{{"eventSource":"SelfManagedKafka"{records}}}"#);
+        let error = Reader::new().read(body.as_bytes()).map(|event| event.len()).unwrap_err();
+        assert!(error.to_string().ends_with("it has no `records`"), "{body}: {error}");
     }
 }
 

@@ -141,3 +141,30 @@ async fn a_clock_far_off_the_stores_refuses_to_run() {
     assert_eq!((error.code(), error.kind()), ("fold.clock", Kind::Misconfigured));
     assert!(error.to_string().contains("7200 s"), "{error}");
 }
+
+#[tokio::test]
+async fn a_copy_of_another_object_settles_nothing() {
+    let world = World::new(7);
+    let hash = |n| ObjectHash::new(n);
+    let key = |n| StagedKey { pipeline: world.id.clone(), minute: world.clock.now().minute(), hash: hash(n) };
+    let body = |n, parts: &[&str]| {
+        let (mut footer, rows) = invocation(&world.id, key(n).minute, parts);
+        footer.hash = Some(hash(n));
+        object::encode(&footer, &[rows]).unwrap()
+    };
+    world.store.insert(&key(1).to_string(), body(1, &["0:0:rrr"]));
+    world.store.insert(&key(2).to_string(), body(1, &["0:0:rrr"]));
+    // The same under another minute, from a writer that does not say its hash.
+    let later = StagedKey { minute: world.clock.now().plus_micros(60_000_000).minute(), ..key(3) };
+    let (footer, rows) = invocation(&world.id, key(3).minute, &["0:3:r"]);
+    world.store.insert(&later.to_string(), object::encode(&footer, &[rows]).unwrap());
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.quarantined.keys().cloned().collect::<Vec<_>>(), [key(2).to_string(), later.to_string()]);
+    assert!(report.quarantined.values().all(|why| why.ends_with("it is a copy of another object")));
+    assert_eq!(world.rows().await, wanted(&["0:0:rrr"]));
+    // The real one comes back: nothing of it was settled.
+    world.store.insert(&key(2).to_string(), body(2, &["0:3:rr"]));
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.tables[0].rows_added, 2);
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrr"]));
+}

@@ -55,6 +55,22 @@ async fn a_ledger_that_was_unset_stops_the_fold() {
 }
 
 #[tokio::test]
+async fn a_settlement_that_was_cut_is_as_one_that_is_gone() {
+    let world = folded_twice().await;
+    let settlements: Vec<String> = world.store.objects().into_keys().filter(|k| k.starts_with("settled/")).collect();
+    assert_eq!(settlements.len(), 2);
+    for key in &settlements {
+        let half = world.store.objects()[key].slice(..100);
+        world.store.insert(key, half);
+    }
+    world.clock.advance_micros(60_000_000);
+    world.stage(&["0:6:r"]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].duplicates), (1, 6));
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrrrr"]));
+}
+
+#[tokio::test]
 async fn a_table_that_is_gone_is_not_begun_anew() {
     // The catalog was lost: the table's name is free.
     let lost = |world: World| {

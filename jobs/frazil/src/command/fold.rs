@@ -31,6 +31,7 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
     let report = if dry_run && !environment::is_laid_out(&environment) {
         nothing
     } else {
+        environment::must_exist(&environment)?;
         let store = environment::store(&environment, session)?;
         let id = if dry_run {
             environment::known_id(store.as_ref(), &name, session.ids.as_ref()).await?

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::envelope;
 use super::failure::Failure;
+use crate::value;
 use model::failure::Kind;
 
 /// Writes answers to stdout and everything else to stderr.
@@ -174,7 +175,8 @@ impl<'a> Output<'a> {
     }
 
     fn say(&mut self, text: &str) {
-        if writeln!(self.stderr, "{text}").is_err() {
+        // Names and messages come from files and stores: they must not steer a terminal.
+        if writeln!(self.stderr, "{}", value::printable(text)).is_err() {
             self.quiet = true;
         }
     }
@@ -221,10 +223,10 @@ mod tests {
         let (mut out, mut log) = (Vec::new(), Vec::new());
         let mut output = Output::new(&mut out, &mut log, false, true);
         output.note("a remark");
-        output.fail(Some("fold"), &Failure::usage("a.b", "wrong").at("x.toml:3").remedy("mend it"));
+        output.fail(Some("fold"), &Failure::usage("a.b", "wr\u{1b}ong").at("x.toml:3").remedy("mend it"));
         assert_eq!(
             String::from_utf8(log).unwrap(),
-            "frazil: wrong\n  at x.toml:3\n  mend it\n  (misconfigured, a.b)\n"
+            "frazil: wr\u{fffd}ong\n  at x.toml:3\n  mend it\n  (misconfigured, a.b)\n"
         );
         assert!(out.is_empty());
     }

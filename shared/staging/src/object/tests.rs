@@ -37,6 +37,7 @@ pub(super) fn footer() -> Footer {
         pipeline_file_hash: "ab".repeat(32),
         apply_sequence: 4,
         mapping_version: 1,
+        hash: None,
         minute: "2026-11-29/14/05".parse().unwrap(),
         origin: model::verdict::Origin::Stream,
         writer: "0.1.0".to_owned(),

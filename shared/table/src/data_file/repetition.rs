@@ -78,7 +78,7 @@ mod tests {
             Arc::new(StringViewArray::from_iter_values((0..rows).map(|n| format!("team {}", mixed(n) % 40)))),
             Arc::new(StringViewArray::from_iter_values((0..rows).map(|n| format!("a name of its own: {n}")))),
             // Half of the rows are null, the others distinct.
-            Arc::new(Int64Array::from_iter((0..rows).map(|n| (mixed(n) % 2 == 0).then_some(n as i64)))),
+            Arc::new(Int64Array::from_iter((0..rows).map(|n| mixed(n).is_multiple_of(2).then_some(n as i64)))),
             Arc::new(Int64Array::new_null(rows as usize)),
         ];
         let arrow = arrow_schema(&schema, Strings::Views).unwrap();

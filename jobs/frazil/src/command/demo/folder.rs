@@ -17,6 +17,27 @@ const SCHEMA: &str = include_str!("../../../../../proto/employee.proto");
 /// Makes the folder a project of its own, so that commands find everything from inside it.
 const ENVIRONMENT: &str = "[env.local]\ndir = \".\"\n";
 
+/// What a demo and commands in its folder make. Anything else there is a person's.
+const MADE: [&str; 14] = [
+    MARKER,
+    "frazil.toml",
+    "pipelines",
+    "proto",
+    "staging",
+    ".staging-tmp",
+    "dead-letters",
+    "settled",
+    "runs",
+    "warehouse",
+    "catalog.db",
+    "catalog.db-journal",
+    "catalog.db-wal",
+    "catalog.db-shm",
+];
+/// The same of the folders in which a person might put files of their own.
+const MADE_WITHIN: [(&str, &[&str]); 2] =
+    [("pipelines", &["employee.toml", "employee"]), ("proto", &["employee.proto"])];
+
 /// What was found at the folder's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -31,24 +52,45 @@ pub(super) enum Found {
 /// # Errors
 /// When something stands there that no demo made.
 pub(super) fn look(folder: &Path) -> Result<Found, Failure> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Found::Free),
-        Err(e) => return Err(fault(folder, &e)),
-    };
-    let mut empty = true;
-    for entry in entries {
-        if entry.map_err(|e| fault(folder, &e))?.file_name() == MARKER {
-            return Ok(Found::Demo);
-        }
-        empty = false;
-    }
-    if empty {
+    if !folder.is_dir() && matches!(fs::symlink_metadata(folder), Err(e) if e.kind() == ErrorKind::NotFound) {
         return Ok(Found::Free);
     }
-    Err(Failure::usage("demo.folder", "the folder holds something that no demo made; it is left as it is")
-        .at(folder.display().to_string())
-        .remedy("choose another folder with --dir"))
+    let names = names(folder)?;
+    if names.is_empty() {
+        return Ok(Found::Free);
+    }
+    let foreign = |message: String| {
+        Failure::usage("demo.folder", message)
+            .at(folder.display().to_string())
+            .remedy("move it away, or choose another folder with --dir")
+    };
+    if !names.iter().any(|name| name == MARKER) {
+        return Err(foreign("the folder holds something that no demo made; it is left as it is".to_owned()));
+    }
+    let mut others: Vec<String> = names.into_iter().filter(|name| !MADE.contains(&name.as_str())).collect();
+    for (inner, made) in MADE_WITHIN {
+        if folder.join(inner).is_dir() {
+            let within = self::names(&folder.join(inner))?;
+            others.extend(
+                within.into_iter().filter(|name| !made.contains(&name.as_str())).map(|n| format!("{inner}/{n}")),
+            );
+        }
+    }
+    if others.is_empty() {
+        return Ok(Found::Demo);
+    }
+    others.sort_unstable();
+    others.truncate(5);
+    Err(foreign(format!(
+        "the demo's folder holds something that no demo made ({}); all is left as it is",
+        others.join(", ")
+    )))
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, Failure> {
+    let entries = fs::read_dir(folder).map_err(|e| fault(folder, &e))?;
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.map(|e| e.file_name().to_string_lossy().into_owned());
+    entries.map(name).collect::<Result<_, _>>().map_err(|e| fault(folder, &e))
 }
 
 /// Clears the folder of an earlier demo and lays out a new one's files. The marker goes in first and out never: a demo
@@ -104,9 +146,15 @@ mod tests {
             let kept = outer.path().join("kept");
             fs::create_dir(&kept).unwrap();
             fs::write(kept.join("file"), "x").unwrap();
-            std::os::unix::fs::symlink(&kept, folder.join("link")).unwrap();
+            std::os::unix::fs::symlink(&kept, folder.join("staging")).unwrap();
             prepare(&folder).unwrap();
             assert!(kept.join("file").exists());
+        }
+        for own in ["notes.md", "pipelines/mine.toml", "proto/mine.proto"] {
+            fs::write(folder.join(own), "x").unwrap();
+            let failure = prepare(&folder).unwrap_err();
+            assert!(failure.message.contains(own), "{}", failure.message);
+            fs::remove_file(folder.join(own)).unwrap();
         }
         prepare(&folder).unwrap();
         assert!(!folder.join("warehouse").exists());
