@@ -100,7 +100,7 @@ fn time<T>(rounds: usize, records: usize, inputs: &[T], mut work: impl FnMut(&T)
 fn measure(events: usize, rounds: usize) -> Value {
     let bench = Bench::new();
     let records = (events * RECORDS_PER_EVENT) as u64 * 5 / 4;
-    let mut generator = Generator::new(Options { records, bad: 0.0, seed: 1 });
+    let mut generator = Generator::new(Options { records, bad: 0.0, seed: 1, dedup: false });
     let deliveries = std::iter::from_fn(|| generator.next_delivery()).filter(|delivery| !delivery.again);
     let bodies: Vec<Vec<u8>> = deliveries.take(events).map(|delivery| delivery.body).collect();
     let few = &bodies[..bodies.len().min(10)];
@@ -211,7 +211,7 @@ fn measure(events: usize, rounds: usize) -> Value {
 
 /// An event of nearly 6 MB: Employee records until the next would not fit.
 fn large_event() -> Vec<u8> {
-    let mut generator = Generator::new(Options { records: 200_000, bad: 0.0, seed: 2 });
+    let mut generator = Generator::new(Options { records: 200_000, bad: 0.0, seed: 2, dedup: false });
     let mut bodies = std::iter::from_fn(|| generator.next_delivery());
     let first = bodies.next().unwrap().body;
     // Values of an event are few and small; headers make it large, as headers do.

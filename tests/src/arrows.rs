@@ -16,10 +16,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("codec", &["model", "pipeline"]),
     ("staging", &["model"]),
     ("table", &["model", "pipeline"]),
+    ("merge", &["model"]),
     ("runtime", &["model"]),
     ("ingest", &["model", "pipeline", "codec", "staging", "runtime"]),
-    ("fold", &["model", "pipeline", "staging", "table", "runtime"]),
-    ("frazil", &["model", "pipeline", "codec", "staging", "table", "runtime", "ingest", "fold"]),
+    ("fold", &["model", "pipeline", "staging", "table", "merge", "runtime"]),
+    ("frazil", &["model", "pipeline", "codec", "staging", "table", "merge", "runtime", "ingest", "fold"]),
     ("testkit", &["model", "pipeline", "codec", "staging", "table"]),
 ];
 

@@ -28,6 +28,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) judgement: &'a Judgement,
     pub(crate) binding: &'a Binding,
+    /// A copy of the ledger in which the rows' event times were noted, where the pipeline has any.
+    pub(crate) marks: Option<&'a Ledger>,
     /// The store's time when the plan was made.
     pub(crate) date: Timestamp,
 }
@@ -48,6 +50,9 @@ impl Attempt<'_> {
             .settle(self.judgement, &commit, self.plan.low_minute, self.date)
             .map_err(|source| Error::Ledger { what: state.loaded.name.to_string(), source })?;
         next.quarantined.clone_from(&self.plan.quarantined);
+        if let Some(marks) = self.marks {
+            next.take_event_times(marks);
+        }
         let property = ledger_property::write(self.store, self.pipeline, &state.uuid, &commit, &next).await?;
         let key = self.write_settlement(state, &commit, next).await?;
 
@@ -61,6 +66,8 @@ impl Attempt<'_> {
         for (name, count) in [
             ("frazil.staged-objects", self.plan.objects.len() as u64),
             ("frazil.duplicates", counts.duplicates),
+            ("frazil.deduplicated", counts.deduplicated),
+            ("frazil.late", counts.late + counts.late_kept),
             ("frazil.dead-letters", counts.dead),
             ("frazil.undelivered", counts.undelivered),
         ] {

@@ -37,6 +37,15 @@ pub enum Error {
         #[source]
         source: Box<Fault>,
     },
+    /// Rows and those of the table can't be compared.
+    #[error("{table}: {source}")]
+    Merge {
+        /// The table.
+        table: String,
+        /// What is wrong.
+        #[source]
+        source: merge::Error,
+    },
     /// A ledger or settlement can't be read, or would lose something.
     #[error("{what}: {source}")]
     Ledger {
@@ -116,6 +125,7 @@ impl Error {
             Self::Catalog(e) => e.kind(),
             Self::Snapshot(e) => e.kind(),
             Self::Table { source, .. } => source.kind(),
+            Self::Merge { source, .. } => source.kind(),
             Self::Ledger { source, .. } => source.kind(),
             Self::Stopped { .. } | Self::Clock { .. } => Kind::Misconfigured,
             Self::Paused(_) => Kind::Retry,
@@ -133,6 +143,7 @@ impl Error {
             Self::Catalog(_) => "fold.catalog",
             Self::Snapshot(_) => "fold.snapshot",
             Self::Table { .. } => "fold.table",
+            Self::Merge { .. } => "fold.merge",
             Self::Ledger { .. } => "fold.ledger",
             Self::Stopped { code, .. } => code,
             Self::Paused(_) => "fold.paused",

@@ -9,6 +9,7 @@
 
 mod bind;
 mod commit;
+mod dedup;
 mod error;
 mod evidence;
 mod intake;

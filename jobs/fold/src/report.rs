@@ -41,10 +41,14 @@ pub struct TableReport {
     pub rows_deleted: u64,
     /// Rows replaced.
     pub rows_updated: u64,
-    /// Coordinates that had come before.
+    /// Rows left out as known: coordinates that had come before, and `deduplicated`.
     pub duplicates: u64,
-    /// Rows dropped as late.
+    /// Of `duplicates`, rows whose key was there (mode `dedup`).
+    pub deduplicated: u64,
+    /// Rows that came late, whatever was done with them.
     pub late: u64,
+    /// Of `late`, rows that were left out.
+    pub late_dropped: u64,
     /// Records that made no row by choice, by reason.
     pub filtered: BTreeMap<Filtered, u64>,
     /// Offsets counted as never delivered.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringViewArray};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Field, Int32Type, Int64Type, Schema};
+use arrow::datatypes::{Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
+use merge::dedup::Origin;
 use model::coordinate::{SourceId, TopicPartition};
 use model::interval::Intervals;
 use staging::footer::Footer;
@@ -40,6 +41,15 @@ impl From<Fault> for Error {
     }
 }
 
+/// Admitted rows.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    /// In the target's schema.
+    pub(crate) batch: RecordBatch,
+    /// Where each of them comes from.
+    pub(crate) origin: Origin,
+}
+
 /// The admitted rows of one object as batches in the target's schema, with their number by partition.
 pub(crate) fn admitted(
     object: &Object,
@@ -48,7 +58,7 @@ pub(crate) fn admitted(
     binding: &Binding,
     target: &Target,
     counted: &mut BTreeMap<TopicPartition, u64>,
-) -> Result<Vec<RecordBatch>, Error> {
+) -> Result<Vec<Admitted>, Error> {
     let footer = object.footer();
     // All rows of the object are admitted when it speaks for every coordinate that it decided about: the common case.
     let whole = footer.coverage.iter().all(|(at, c)| admitted.get(at).is_some_and(|a| a.contains_all(&c.decided())));
@@ -73,14 +83,34 @@ pub(crate) fn admitted(
             batch = filter_record_batch(&batch, &mask).map_err(Fault::from)?;
         }
         if batch.num_rows() > 0 {
+            let origin = origin(&batch)?;
             let mut columns = batch.columns().to_vec();
             columns.extend(repeated.iter().map(|(_, from)| Arc::clone(batch.column(*from))));
             let batch = RecordBatch::try_new(Arc::clone(&incoming), columns).map_err(Fault::from)?;
-            batches.push(alignment.apply(&batch)?);
+            batches.push(Admitted { batch: alignment.apply(&batch)?, origin });
         }
     }
     wanted.into_counts(counted);
     Ok(batches)
+}
+
+/// The record columns of staged rows.
+fn origin(batch: &RecordBatch) -> Result<Origin, Error> {
+    let missing =
+        |name: &str| object::Error::Corrupt { why: format!("its rows have no readable {name}"), source: None };
+    let column = |name: &str| batch.column_by_name(name).ok_or_else(|| missing(name));
+    let topics = column(record_columns::TOPIC)?.as_string_view_opt();
+    let partitions = column(record_columns::PARTITION)?.as_primitive_opt::<Int32Type>();
+    let offsets = column(record_columns::OFFSET)?.as_primitive_opt::<Int64Type>();
+    let timestamps = column(record_columns::TIMESTAMP)?.as_primitive_opt::<TimestampMicrosecondType>();
+    let ordinals = column(record_columns::ORDINAL)?.as_primitive_opt::<Int32Type>();
+    Ok(Origin {
+        topics: topics.ok_or_else(|| missing(record_columns::TOPIC))?.clone(),
+        partitions: partitions.ok_or_else(|| missing(record_columns::PARTITION))?.clone(),
+        offsets: offsets.ok_or_else(|| missing(record_columns::OFFSET))?.clone(),
+        timestamps: timestamps.ok_or_else(|| missing(record_columns::TIMESTAMP))?.clone(),
+        ordinals: ordinals.ok_or_else(|| missing(record_columns::ORDINAL))?.clone(),
+    })
 }
 
 /// Columns that the record itself fills (`sent = { from = "@timestamp" }`), each with the position of the staged record

@@ -10,10 +10,11 @@ use model::clock::Clock;
 use model::coordinate::TopicPartition;
 use model::failure::Kind;
 use model::id::{Ids, PipelineId};
+use model::ledger::{Counts, Ledger};
 use model::run::{Failure, Run, Stage, State as RunState};
 use model::stored::Tag;
 use model::verdict::Judgement;
-use pipeline::resolved::Pipeline;
+use pipeline::resolved::{Mode, Pipeline};
 use staging::key;
 use staging::object::{self, Object};
 use staging::store::{self, Store};
@@ -25,6 +26,7 @@ use table::{partition, schema, sort};
 
 use crate::bind::{self, Binding};
 use crate::commit::{Attempt, Settled};
+use crate::dedup::Candidates;
 use crate::error::Error;
 use crate::evidence;
 use crate::intake::{self, Intake};
@@ -246,7 +248,8 @@ impl Fold {
             )?,
         };
         let mut judgement = plan.judgement.clone();
-        let files = match self.write(&state, &intake, &mut judgement, &binding).await? {
+        let mut marks = state.ledger.clone();
+        let files = match self.write(&state, &intake, &mut judgement, &binding, &mut marks).await? {
             Ok(files) => files,
             Err((key, why)) => return Ok(Ended::Damaged(key, why)),
         };
@@ -257,6 +260,7 @@ impl Fold {
             plan: &plan,
             judgement: &judgement,
             binding: &binding,
+            marks: (marks != state.ledger).then_some(&marks),
             date: intake.date,
         };
         self.commit(&attempt, state, files).await
@@ -299,6 +303,7 @@ impl Fold {
         intake: &Intake,
         judgement: &mut Judgement,
         binding: &Binding,
+        marks: &mut Ledger,
     ) -> Result<Result<Vec<DataFile>, (String, String)>, Error> {
         let name = self.pipeline.table.name.to_string();
         let fault = |source: Fault| Error::table(name.clone(), source);
@@ -308,6 +313,10 @@ impl Fold {
         let target = Arc::new(target);
         let mut writer = PartitionedWriter::new(Arc::clone(&target), self.settings.memory_bytes).map_err(fault)?;
         let mut counted: BTreeMap<TopicPartition, u64> = BTreeMap::new();
+        let mut candidates = match self.pipeline.table.mode {
+            Mode::Append => None,
+            Mode::Dedup => Some(Candidates::new(&self.pipeline.table, &target, binding, intake)?),
+        };
         for (found, admitted) in intake.objects.iter().zip(&judgement.admitted) {
             if admitted.is_empty() || found.footer.table(&name).is_none() {
                 continue;
@@ -328,13 +337,30 @@ impl Fold {
                     return Err(Error::table(format!("{} into {name}", found.key), *fault));
                 }
             };
-            for batch in batches {
-                writer.write(batch).await.map_err(fault)?;
+            match &mut candidates {
+                Some(candidates) => candidates.add(found, admitted, batches, marks)?,
+                None => {
+                    for admitted in batches {
+                        writer.write(admitted.batch).await.map_err(fault)?;
+                    }
+                }
             }
         }
-        for (at, rows) in counted {
-            if let Some(settled) = judgement.partitions.get_mut(&at) {
-                settled.counts.rows_added = rows;
+        if let Some(candidates) = candidates {
+            let entering = candidates.against(&state.loaded.metadata, &self.io).await?;
+            for (batch, enter) in entering.batches {
+                writer.write_some(batch, Some(&enter)).await.map_err(fault)?;
+            }
+            for (at, counts) in entering.counts {
+                if let Some(settled) = judgement.partitions.get_mut(&at) {
+                    settled.counts.add(&counts);
+                }
+            }
+        } else {
+            for (at, rows) in counted {
+                if let Some(settled) = judgement.partitions.get_mut(&at) {
+                    settled.counts.rows_added = rows;
+                }
             }
         }
         Ok(Ok(writer.finish().await.map_err(fault)?))
@@ -371,7 +397,9 @@ impl Fold {
                 && now.binding == state.binding
                 && now.loaded.metadata.current_schema_id() == state.loaded.metadata.current_schema_id()
                 && now.loaded.metadata.default_partition_spec_id() == spec_id;
-            if error.kind() == Kind::OutcomeUnknown || !unmoved {
+            // What was compared with the table has to be compared with what it holds now.
+            let compared = self.pipeline.table.mode != Mode::Append;
+            if error.kind() == Kind::OutcomeUnknown || !unmoved || compared {
                 return Ok(Ended::Again);
             }
             state = now;
@@ -388,10 +416,17 @@ impl Fold {
     fn planned(&self, plan: &Plan) -> TableReport {
         let counts = plan.judgement.counts();
         let decided: u64 = plan.judgement.partitions.values().map(|s| s.decided.count()).sum();
+        // One row a record, as long as nothing explodes, and before rows are compared; a commit says what was really added.
+        self.counted(Counts { rows_added: decided - counts.filtered.values().sum::<u64>(), ..counts })
+    }
+
+    fn counted(&self, counts: Counts) -> TableReport {
         TableReport {
-            // One row a record, as long as nothing explodes; a commit says what was really added.
-            rows_added: decided - counts.filtered.values().sum::<u64>(),
-            duplicates: counts.duplicates,
+            rows_added: counts.rows_added,
+            duplicates: counts.duplicates + counts.deduplicated,
+            deduplicated: counts.deduplicated,
+            late: counts.late + counts.late_kept,
+            late_dropped: counts.late,
             filtered: counts.filtered,
             undelivered: counts.undelivered,
             dead_letters: counts.dead,
@@ -406,14 +441,12 @@ impl Fold {
         prepared: &snapshot::Prepared,
         data_files: u64,
     ) -> TableReport {
-        let counts = attempt.judgement.counts();
         TableReport {
             committed: true,
             snapshot_id: Some(prepared.snapshot().snapshot_id()),
             metadata_location: Some(loaded.metadata_location.clone()),
-            rows_added: counts.rows_added,
             data_files,
-            ..self.planned(attempt.plan)
+            ..self.counted(attempt.judgement.counts())
         }
     }
 }

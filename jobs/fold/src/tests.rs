@@ -33,6 +33,7 @@ use testkit::store_memory::MemoryStore;
 use super::*;
 
 mod crashes;
+mod dedup;
 mod faults;
 mod history;
 
@@ -198,6 +199,7 @@ fn pipeline() -> Pipeline {
             exists: Exists::Create,
             mode: Mode::Append,
             primary_key: Vec::new(),
+            dedup_within: None,
             partition_by: vec![PartitionField { column: "id".to_owned(), transform: Transform::Bucket(2) }],
             sort_by: Vec::new(),
             fields: Fields::All,

@@ -105,7 +105,7 @@ pub struct Demo {
 pub enum Mode {
     /// Every row is inserted
     Append,
-    /// Rows of one key within an hour are one (not yet there)
+    /// Rows of one employee within an hour are one
     Dedup,
 }
 

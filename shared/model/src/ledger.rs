@@ -12,6 +12,7 @@ use crate::id::CommitId;
 use crate::interval::Intervals;
 use crate::stored::{self, Contract, Tag};
 use crate::verdict::{Judgement, Settled};
+use crate::watermark::{Seen, Watermark};
 
 /// How many commit ids a ledger remembers: enough to find an attempt of ours whose answer was lost, few enough to keep
 /// the property small.
@@ -47,9 +48,15 @@ pub struct Counts {
     /// Coordinates that came again after they were settled, or in two staged objects of one fold.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub duplicates: u64,
+    /// Rows left out because a row of their key was there, in the table or in the same fold (mode `dedup`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deduplicated: u64,
     /// Rows dropped as late.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late: u64,
+    /// Rows that came late and were taken all the same; counted among the others, too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_kept: u64,
     /// Records in dead letters.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dead: u64,
@@ -73,7 +80,9 @@ impl Counts {
             *self.filtered.entry(*reason).or_default() += n;
         }
         self.duplicates += other.duplicates;
+        self.deduplicated += other.deduplicated;
         self.late += other.late;
+        self.late_kept += other.late_kept;
         self.dead += other.dead;
         self.undelivered += other.undelivered;
     }
@@ -92,6 +101,9 @@ pub struct PartitionLedger {
     /// Evidence that the topic is still the same topic, by offset.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
+    /// How far its event time has come, where the pipeline tells late rows from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_time: Option<Seen>,
 }
 
 /// A pipeline's ledger for one table. Contract `frazil.stored.ledger/1`.
@@ -108,6 +120,9 @@ pub struct Ledger {
     /// Staged objects that could not be read. While there is one, holes stay open instead of counting as undelivered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<String>,
+    /// How far event time has come, where the pipeline tells late rows from others.
+    #[serde(default, rename = "event_time", skip_serializing_if = "Option::is_none")]
+    pub watermark: Option<Watermark>,
     /// Progress by source, topic and partition.
     pub sources: BTreeMap<SourceId, BTreeMap<String, BTreeMap<i32, PartitionLedger>>>,
 }
@@ -164,6 +179,7 @@ impl Ledger {
             low_minute,
             settled_at: low_minute.start(),
             quarantined: Vec::new(),
+            watermark: None,
             sources: BTreeMap::new(),
         }
     }
@@ -196,6 +212,16 @@ impl Ledger {
             .or_default()
             .entry(at.partition)
             .or_default()
+    }
+
+    /// Adds an object's rows of one partition to how far its event time has come.
+    pub fn see(&mut self, at: &TopicPartition, greatest: Timestamp, minute: Minute) {
+        let partition = self.partition_mut(at);
+        partition.event_time = Some(Seen::with(partition.event_time, greatest, minute));
+    }
+
+    pub(crate) fn set_seen(&mut self, at: &TopicPartition, seen: Seen) {
+        self.partition_mut(at).event_time = Some(seen);
     }
 
     /// Every partition with its progress.

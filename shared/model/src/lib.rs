@@ -17,3 +17,4 @@ pub mod run;
 pub mod settlement;
 pub mod stored;
 pub mod verdict;
+pub mod watermark;

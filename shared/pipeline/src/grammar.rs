@@ -98,7 +98,7 @@ const TABLE: &[Key] = &[
     now("exists"),
     now("mode"),
     now("primary_key"),
-    later("dedup_within").table(&[later("column"), later("lookback"), later("late")]),
+    now("dedup_within").table(&[now("column"), now("lookback"), now("late")]),
     later("order_by"),
     later("write"),
     later("deletes"),

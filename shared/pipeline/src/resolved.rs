@@ -77,6 +77,29 @@ pub enum Schema {
 pub enum Mode {
     /// Every row is inserted.
     Append,
+    /// A row is inserted unless a row of its key is there.
+    Dedup,
+}
+
+/// Which rows of a key are one, in mode `dedup`: those whose event times lie close together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DedupWithin {
+    /// The event time: a column of the table.
+    pub column: String,
+    /// How far apart two event times of one row may be, in seconds.
+    pub lookback_seconds: u64,
+    /// What happens to rows older than the watermark less the lookback.
+    pub late: Late,
+}
+
+/// What happens to late rows. They are looked up like others: this never decides whether duplicates are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Late {
+    /// They are inserted.
+    Keep,
+    /// They are left out, and counted.
+    Drop,
 }
 
 /// What is done about a table that is or is not there.
@@ -157,6 +180,9 @@ pub struct Table {
     pub mode: Mode,
     /// Key columns: bloom filters are written for them.
     pub primary_key: Vec<String>,
+    /// Mode `dedup`: within which time rows of a key are one; without it, in the whole table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedup_within: Option<DedupWithin>,
     /// The partition spec, in order.
     pub partition_by: Vec<PartitionField>,
     /// The sort order, in order.

@@ -180,7 +180,8 @@ pub fn primitive_type(primitive: &PrimitiveType, strings: Strings) -> Result<Dat
 }
 
 /// The field id in an Arrow field's metadata.
-pub(crate) fn field_id(field: &Field) -> Option<i32> {
+#[must_use]
+pub fn field_id(field: &Field) -> Option<i32> {
     field.metadata().get(PARQUET_FIELD_ID_META_KEY)?.parse().ok()
 }
 

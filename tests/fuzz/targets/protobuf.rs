@@ -77,6 +77,7 @@ fn table() -> Table {
         exists: Exists::Create,
         mode: Mode::Append,
         primary_key: Vec::new(),
+        dedup_within: None,
         partition_by: Vec::new(),
         sort_by: Vec::new(),
         fields: Fields::All,

@@ -8,9 +8,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use fold::{Fold, Settings};
 use ingest::{Ingest, IngestConfig};
+use model::clock::{Clock, Timestamp};
 use model::failure::Kind;
 use pipeline::environment::Environment;
 use pipeline::resolved::Pipeline;
@@ -20,7 +22,7 @@ use crate::Session;
 use crate::arguments::{Demo, Mode};
 use crate::command::{fold::failed as fold_failed, ingest::failed as ingest_failed};
 use crate::environment;
-use crate::generator::{Generator, Options};
+use crate::generator::{Generator, Options, START_MS};
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::query::Engine;
@@ -72,6 +74,26 @@ struct Intention {
     seed: u64,
 }
 
+/// The time of the stream: that of the newest record sent.
+#[derive(Debug)]
+struct StreamClock(AtomicI64);
+
+impl StreamClock {
+    const fn new() -> Self {
+        Self(AtomicI64::new(START_MS))
+    }
+
+    fn reach(&self, ms: i64) {
+        self.0.fetch_max(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for StreamClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::Relaxed).saturating_mul(1000))
+    }
+}
+
 /// A run, under way.
 struct Run {
     ingest: Ingest,
@@ -84,11 +106,6 @@ struct Run {
 }
 
 pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    if arguments.mode == Mode::Dedup {
-        return Err(Failure::usage("demo.not_yet", "the demo has no mode `dedup` yet; this version appends")
-            .at("--mode dedup")
-            .remedy("leave `--mode` out"));
-    }
     let dir = session.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
     let dir = environment::absolute(&session.folder, &dir)?;
     let found = folder::look(&dir)?;
@@ -104,7 +121,13 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
         session.output.reply("demo", &intention, intended)?;
         return Ok(Exit::Done);
     }
-    folder::prepare(&dir)?;
+    let dedup = arguments.mode == Mode::Dedup;
+    folder::prepare(&dir, dedup)?;
+    // Lateness is about when events were staged: they are staged at the times they were sent, not as fast as they come.
+    let stream = Arc::new(StreamClock::new());
+    if dedup {
+        session.clock = Arc::clone(&stream) as Arc<dyn Clock>;
+    }
     // Opened first: that it can't be written should not come out after the work.
     let truth = arguments.truth.as_ref().map(|path| Truth::create(session.folder.join(path))).transpose()?;
     session.output.note(&format!("demo in {}", dir.display()));
@@ -114,8 +137,8 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
     let tables = Tables::open(&environment, session).await?;
     let mut run = start(&environment, &tables, pipeline.clone(), session).await?;
     let mut generator =
-        Generator::new(Options { records: arguments.records, bad: arguments.bad, seed: arguments.seed });
-    let events = run.through(&mut generator, arguments.folds, session).await?;
+        Generator::new(Options { records: arguments.records, bad: arguments.bad, seed: arguments.seed, dedup });
+    let events = run.through(&mut generator, arguments.folds, &stream, session).await?;
     if let Some(truth) = truth {
         truth.write(&generator)?;
     }
@@ -123,6 +146,7 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
     let mut accounts = Accounts {
         duplicates_dropped: run.accounts.duplicates_dropped,
         dead_letters: run.accounts.dead_letters,
+        late_found: dedup.then(|| run.accounts.late_found.unwrap_or(0)),
         ..sent
     };
     accounts.rows_in_table = count(tables.clone(), &pipeline).await?;
@@ -149,7 +173,7 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
         dir,
         table: pipeline.table.name.to_string(),
     };
-    body.accounts.check()?;
+    body.accounts.check(dedup.then(|| generator.late_rows()))?;
     let shown = shown_folder(&session.folder, &body.dir);
     session.output.reply("demo", &body, |body| human(body, &shown))?;
     Ok(Exit::Done)
@@ -192,6 +216,7 @@ impl Run {
         &mut self,
         generator: &mut Generator,
         folds: u32,
+        stream: &StreamClock,
         session: &mut Session<'_>,
     ) -> Result<u64, Failure> {
         let records = generator.options().records;
@@ -200,6 +225,7 @@ impl Run {
         let mut folds_done = 0;
         while let Some(delivery) = generator.next_delivery() {
             events += 1;
+            stream.reach(delivery.sent_ms);
             let started = Started::now();
             let outcome = self.ingest.handle(&delivery.body, None).await.map_err(|e| ingest_failed(&e))?;
             self.ingest_time.add_since(&started);
@@ -230,6 +256,7 @@ impl Run {
             self.folded += table.rows_added;
             self.accounts.duplicates_dropped += table.duplicates;
             self.accounts.dead_letters += table.dead_letters;
+            *self.accounts.late_found.get_or_insert_default() += table.late;
         }
         Ok(())
     }
@@ -290,10 +317,12 @@ fn human(body: &Body, dir: &str) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
     let a = &body.accounts;
+    let late = a.late_found.map_or_else(String::new, |late| format!(", {late} known for late"));
+    let rows_note = format!("{} snapshots{late}", body.snapshots);
     let rows = [
         ("records sent", a.records_sent, format!("{} late, {} that can't be decoded", a.late_sent, a.bad_sent)),
         ("+ delivered again", a.duplicates_sent, String::new()),
-        ("= rows in the table", a.rows_in_table, format!("{} snapshots", body.snapshots)),
+        ("= rows in the table", a.rows_in_table, rows_note),
         ("+ duplicates dropped", a.duplicates_dropped, String::new()),
         ("+ dead letters", a.dead_letters, String::new()),
     ];

@@ -4,9 +4,13 @@
 //! each, several partitions an event, offsets in order within a partition. One event in 100 is delivered twice, one
 //! record in 1000 is two hours late, and a given share can't be decoded. Everything follows from the seed: neither the
 //! clock nor the machine plays a part, so two runs of one seed send the same bytes.
+//!
+//! With [`Options::dedup`] every record has an employee of its own, and one in 500 is sent a second time later, under a new
+//! offset: half of those with an event time up to half an hour after the first.
 
 mod employee;
 mod event;
+mod lateness;
 mod spoil;
 pub mod truth;
 
@@ -16,6 +20,7 @@ use model::id::{Ids, SeededIds};
 
 use employee::Employee;
 use event::Recorded;
+use lateness::Lateness;
 use truth::Truth;
 
 /// The topic of the records.
@@ -29,7 +34,7 @@ const BYTES_MAX: usize = 6 * 1024 * 1024;
 /// Small runs get small events, so that they too have redeliveries: about this many events a run.
 const EVENTS: u64 = 100;
 /// The first record's time, 2026-11-02T08:20:00Z, in milliseconds: fixed, so that a seed repeats every byte.
-const START_MS: i64 = 1_793_607_600_000;
+pub(crate) const START_MS: i64 = 1_793_607_600_000;
 /// The stream spans two and a half hours, so the table has several hours' partitions.
 const SPAN_MS: i64 = 150 * 60 * 1000;
 /// How late a late record is.
@@ -43,6 +48,11 @@ const TWICE_AT: u64 = 10;
 /// A re-cut redelivery comes this many events later, past the next fold where there are several.
 const RECUT_AFTER: u64 = 60;
 
+/// One record in this many is sent twice, where records repeat.
+const REPEATED_EVERY: u64 = 500;
+/// How far a repeated record's event time may lie behind the first one's.
+const REPEATED_MS_MAX: i64 = 30 * 60 * 1000;
+
 /// What to generate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -52,6 +62,8 @@ pub struct Options {
     pub bad: f64,
     /// Repeats a run exactly.
     pub seed: u64,
+    /// Whether keys are records' own, and some records are sent twice.
+    pub dedup: bool,
 }
 
 /// What was sent so far, in records.
@@ -59,7 +71,7 @@ pub struct Options {
 pub struct Sent {
     /// Records, each counted once.
     pub records: u64,
-    /// Records of events delivered a second time.
+    /// Records of events delivered a second time, and records sent a second time.
     pub duplicates: u64,
     /// Records whose event time is two hours late.
     pub late: u64,
@@ -76,6 +88,8 @@ pub struct Delivery {
     pub records: u64,
     /// Whether all of them were delivered before.
     pub again: bool,
+    /// The time of its newest record, in milliseconds.
+    pub sent_ms: i64,
 }
 
 /// Generates a run, event by event.
@@ -94,6 +108,13 @@ pub struct Generator {
     bad_due: u64,
     sent: Sent,
     truth: Truth,
+    lateness: Lateness,
+    /// Records to be sent a second time: once so many were sent.
+    repeats: VecDeque<(u64, Employee)>,
+    /// The newest record's time.
+    now_ms: i64,
+    /// (Partition, event time) of the event's rows.
+    rows: Vec<(usize, i64)>,
     payload: Vec<u8>,
 }
 
@@ -115,6 +136,10 @@ impl Generator {
             bad_due: if bad_step == 0 { 0 } else { 1 << 31 },
             sent: Sent::default(),
             truth: Truth::default(),
+            lateness: Lateness::default(),
+            repeats: VecDeque::new(),
+            now_ms: START_MS,
+            rows: Vec::new(),
             payload: Vec::with_capacity(256),
         }
     }
@@ -129,6 +154,13 @@ impl Generator {
     #[must_use]
     pub fn sent(&self) -> Sent {
         self.sent
+    }
+
+    /// Rows that came so late that their events are behind the watermark less the lookback of the demo's pipeline, if each
+    /// event is staged at the time of its newest record.
+    #[must_use]
+    pub const fn late_rows(&self) -> u64 {
+        self.lateness.late()
     }
 
     /// What the table must hold once everything sent so far is folded.
@@ -146,11 +178,38 @@ impl Generator {
             self.sent.duplicates += delivery.records;
             return Some(delivery);
         }
-        if finished { None } else { Some(self.generate()) }
+        match finished {
+            false => Some(self.generate()),
+            true if self.repeats.is_empty() => None,
+            true => Some(self.repeat_the_rest()),
+        }
+    }
+
+    /// The records that were still to be sent a second time, as an event of their own.
+    fn repeat_the_rest(&mut self) -> Delivery {
+        let mut recorded = Recorded::with_capacity(self.repeats.len() as u64);
+        let partition = usize::try_from(self.events * 7 % PARTITIONS as u64).unwrap_or(0);
+        recorded.partition(TOPIC, partition);
+        for _ in 0..RECORDS_MAX {
+            let Some((_, employee)) = self.repeats.pop_front() else { break };
+            self.repeat(partition, &employee, &mut recorded);
+        }
+        self.events += 1;
+        self.deliver(&recorded)
+    }
+
+    /// The event of all records made for it.
+    fn deliver(&mut self, recorded: &Recorded) -> Delivery {
+        let (body, records) = recorded.whole();
+        self.lateness.event(self.now_ms, &self.rows);
+        self.rows.clear();
+        Delivery { body, records, again: false, sent_ms: self.now_ms }
     }
 
     fn generate(&mut self) -> Delivery {
         let most = (self.options.records / EVENTS).clamp(20, RECORDS_MAX);
+        // Room for those that are sent a second time.
+        let most = if self.options.dedup { most - most / 20 } else { most };
         // Between three fifths and all of what is allowed: a poll seldom ends exactly at the limit.
         let least = most * 3 / 5;
         let wanted = least + self.ids.next_u64() % (most - least + 1);
@@ -176,8 +235,7 @@ impl Generator {
         if index % TWICE_EVERY == TWICE_AT {
             self.redeliver(index, &recorded);
         }
-        let (body, records) = recorded.whole();
-        Delivery { body, records, again: false }
+        self.deliver(&recorded)
     }
 
     /// Makes one record, good or bad. `index` places it in the stream's time.
@@ -187,6 +245,10 @@ impl Generator {
         let elapsed = i128::from(index) * i128::from(SPAN_MS) / i128::from(self.options.records.max(1));
         let timestamp = START_MS + i64::try_from(elapsed).unwrap_or(SPAN_MS);
         let mut employee = Employee::drawn(draw, timestamp);
+        if self.options.dedup {
+            employee.id = u32::try_from(index).unwrap_or(u32::MAX);
+        }
+        self.now_ms = self.now_ms.max(timestamp);
         self.sent.records += 1;
         if self.sent.records % LATE_EVERY == LATE_EVERY / 2 {
             employee.start_ms -= LATE_MS;
@@ -208,7 +270,31 @@ impl Generator {
         recorded.record(offset, timestamp, &self.payload);
         if !bad {
             self.truth.add(&employee, partition, offset, timestamp);
+            self.rows.push((partition, employee.start_ms));
+            if self.options.dedup && index % REPEATED_EVERY == REPEATED_EVERY / 3 {
+                let wait = 1 + draw % (self.options.records / 10).max(1);
+                let after = if draw % 2 == 0 { 0 } else { 1 + (draw >> 33) as i64 % REPEATED_MS_MAX };
+                let again = Employee { start_ms: employee.start_ms + after, ..employee };
+                // A bounded wait: they are sent in the order in which they were due first.
+                self.repeats.push_back((self.sent.records + wait, again));
+            }
         }
+        if self.repeats.front().is_some_and(|(due, _)| *due <= self.sent.records)
+            && let Some((_, employee)) = self.repeats.pop_front()
+        {
+            self.repeat(partition, &employee, recorded);
+        }
+    }
+
+    /// Sends a record a second time, under a new offset.
+    fn repeat(&mut self, partition: usize, employee: &Employee, recorded: &mut Recorded) {
+        self.payload.clear();
+        employee.encode(&mut self.payload);
+        let Some(next) = self.offsets.get_mut(partition) else { return };
+        recorded.record(*next, self.now_ms, &self.payload);
+        *next += 1;
+        self.sent.duplicates += 1;
+        self.rows.push((partition, employee.start_ms));
     }
 
     /// Every other redelivery is the same event at once; the others are cut differently and come later.
@@ -217,12 +303,14 @@ impl Generator {
         if recut {
             for (body, records) in recorded.halves() {
                 if records > 0 {
-                    self.waiting.push_back((self.events + RECUT_AFTER, Delivery { body, records, again: true }));
+                    let delivery = Delivery { body, records, again: true, sent_ms: self.now_ms };
+                    self.waiting.push_back((self.events + RECUT_AFTER, delivery));
                 }
             }
         } else {
             let (body, records) = recorded.whole();
-            self.waiting.push_front((self.events, Delivery { body, records, again: true }));
+            let delivery = Delivery { body, records, again: true, sent_ms: self.now_ms };
+            self.waiting.push_front((self.events, delivery));
         }
     }
 }

@@ -35,7 +35,7 @@ fn records(body: &[u8]) -> Vec<(i64, i64, i64, String)> {
 
 #[test]
 fn every_record_comes_once_in_order_and_redeliveries_repeat_what_came() {
-    let (deliveries, generator) = everything(Options { records: 40_000, bad: 0.01, seed: 5 });
+    let (deliveries, generator) = everything(Options { records: 40_000, bad: 0.01, seed: 5, dedup: false });
     let mut next: BTreeMap<i64, i64> = BTreeMap::new();
     let mut seen = BTreeMap::new();
     let (mut again, mut pieces, mut partitions_most) = (0, 0, 0);
@@ -72,7 +72,7 @@ fn every_record_comes_once_in_order_and_redeliveries_repeat_what_came() {
 #[test]
 fn a_seed_repeats_every_byte_and_another_seed_does_not() {
     let bytes = |seed| -> Vec<Vec<u8>> {
-        everything(Options { records: 3000, bad: 0.001, seed }).0.into_iter().map(|d| d.body).collect()
+        everything(Options { records: 3000, bad: 0.001, seed, dedup: false }).0.into_iter().map(|d| d.body).collect()
     };
     assert_eq!(bytes(1), bytes(1));
     assert_ne!(bytes(1), bytes(2));
@@ -81,7 +81,7 @@ fn a_seed_repeats_every_byte_and_another_seed_does_not() {
 #[test]
 fn odd_sizes_are_met_exactly() {
     for (count, bad) in [(0, 0.5), (1, 1.0), (19, 0.0), (2001, f64::NAN)] {
-        let (deliveries, generator) = everything(Options { records: count, bad, seed: 9 });
+        let (deliveries, generator) = everything(Options { records: count, bad, seed: 9, dedup: false });
         let first: u64 = deliveries.iter().filter(|d| !d.again).map(|d| d.records).sum();
         assert_eq!((first, generator.sent().records), (count, count));
         assert_eq!(generator.sent().bad, if bad == 1.0 { count } else { 0 });

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use pipeline::partition;
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, Fields, From, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+    ColumnCase, ColumnDeclaration, Fields, From, Mode, RECORD_COLUMNS, RecordField, Table, Transform, Types,
 };
 use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
@@ -61,11 +61,12 @@ fn within<'p>(path: &'p str, name: &str) -> Option<&'p str> {
 pub fn plan(message: &MessageDescriptor, table: &Table) -> Result<Columns, Vec<Fault>> {
     let mut planner =
         Planner { message, table, defaults: Defaults::new(table.column_case, &table.exclude), faults: Vec::new() };
-    let columns = planner.columns();
+    let mut columns = planner.columns();
     planner.check_exclusions();
     planner.check_names(&columns);
     planner.check_types(&columns);
     planner.check_layout(&columns);
+    planner.event_time(&mut columns);
     if planner.defaults.fields > FIELDS_MAX {
         planner.fault(
             "table",
@@ -340,8 +341,17 @@ impl Planner<'_> {
             }
         }
         for column in &table.primary_key {
+            let top = |name: &str| name == column;
+            let whole =
+                columns.columns.iter().any(|c| top(&c.name)) || RECORD_COLUMNS.iter().any(|(name, ..)| top(name));
             match layout_column(table, columns, column) {
                 Err(message) => self.fault("table.primary_key", message),
+                Ok(_) if table.mode != Mode::Append && !whole => {
+                    self.fault(
+                        "table.primary_key",
+                        format!("`{column}` lies within a column: declare a column for it"),
+                    );
+                }
                 Ok(
                     data_type @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. } | Type::Float | Type::Double),
                 ) => {
@@ -349,6 +359,31 @@ impl Planner<'_> {
                 }
                 Ok(_) => {}
             }
+        }
+    }
+
+    /// The event time that rows are compared by: every row has one, and a record without is a dead letter.
+    fn event_time(&mut self, columns: &mut Columns) {
+        const PLACE: &str = "table.dedup_within";
+        let Some(within) = &self.table.dedup_within else { return };
+        if !self.faults.is_empty() {
+            return;
+        }
+        let name = &within.column;
+        match layout_column(self.table, columns, name) {
+            Err(message) => return self.fault(PLACE, message),
+            Ok(Type::Timestamp | Type::Timestamptz) => {}
+            Ok(other) => {
+                return self
+                    .fault(PLACE, format!("`{name}` is {other}; an event time is a timestamptz or a timestamp"));
+            }
+        }
+        match columns.columns.iter_mut().find(|column| column.name == *name) {
+            Some(column) => column.required = true,
+            None => self.fault(
+                PLACE,
+                format!("`{name}` lies within a column, or is the record's own: declare a column for it"),
+            ),
         }
     }
 

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, Exists, Fields, From, Mode, RecordField, Table, TableName, Types, UnknownFields,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, RecordField, Table, TableName, Types,
+    UnknownFields,
 };
 use prost_reflect::MessageDescriptor;
 
@@ -15,6 +16,7 @@ pub(crate) fn table() -> Table {
         exists: Exists::Create,
         mode: Mode::Append,
         primary_key: Vec::new(),
+        dedup_within: None,
         partition_by: Vec::new(),
         sort_by: Vec::new(),
         fields: Fields::All,
@@ -346,6 +348,30 @@ fn a_table_is_laid_out_by_columns_of_fitting_types() {
     let mut bare = with(&["day(_kafka_timestamp)"], &[], &[]);
     bare.record_columns = false;
     refused(&message, &bare, &[("table.partition_by", "no column `_kafka_timestamp`")]);
+}
+
+#[test]
+fn every_row_has_an_event_time_to_be_compared_by() {
+    let message = message(
+        "message M { string name = 1; google.protobuf.Timestamp at = 2; Inner inner = 3; }
+         message Inner { google.protobuf.Timestamp at = 1; }",
+    );
+    let with = |column: &str| {
+        let mut table = table();
+        table.record_columns = true;
+        table.mode = Mode::Dedup;
+        table.primary_key = vec!["name".to_owned()];
+        let column = column.to_owned();
+        table.dedup_within = Some(DedupWithin { column, lookback_seconds: 3600, late: Late::Keep });
+        table
+    };
+    let columns = plan(&message, &with("at")).unwrap().columns;
+    assert_eq!(columns.iter().map(|c| c.required).collect::<Vec<_>>(), [false, true, false]);
+    let place = "table.dedup_within";
+    refused(&message, &with("name"), &[(place, "`name` is string; an event time is")]);
+    refused(&message, &with("att"), &[(place, "did you mean `at`?")]);
+    refused(&message, &with("inner.at"), &[(place, "declare a column for it")]);
+    refused(&message, &with("_kafka_timestamp"), &[(place, "declare a column for it")]);
 }
 
 #[test]

@@ -8,10 +8,11 @@ use crate::name::{self, Placeholder};
 use crate::nearest::nearest;
 use crate::partition;
 use crate::path;
+use crate::quantity;
 use crate::reader::{Reader, Text};
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, Exists, Fields, From, Mode, PartitionField, SortField, Staging, Table, TableName,
-    Transform, Types, UnknownFields,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, PartitionField, SortField, Staging,
+    Table, TableName, Transform, Types, UnknownFields,
 };
 use crate::sort;
 use crate::types::Type;
@@ -22,8 +23,13 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
     let name = reader.required_text(section, "table", "name").and_then(|text| table_name(reader, &text));
     let exists =
         choice(reader, section, "exists", &[("create", Exists::Create), ("must-be-new", Exists::MustBeNew)], &["join"]);
-    let mode =
-        choice(reader, section, "mode", &[("append", Mode::Append)], &["dedup", "upsert", "changelog", "mirror"]);
+    let mode = choice(
+        reader,
+        section,
+        "mode",
+        &[("append", Mode::Append), ("dedup", Mode::Dedup)],
+        &["upsert", "changelog", "mirror"],
+    );
     let fields = choice(reader, section, "fields", &[("all", Fields::All), ("listed", Fields::Listed)], &[]);
     // A file's schema names all fields there are, so "add" would have nothing to add: without a registry, fields that the
     // schema does not know are counted and skipped.
@@ -53,6 +59,11 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
 
     let known = Known { columns: &columns, fields, column_case, record_columns };
     let primary_key = primary_key(reader, section, &known);
+    let dedup_within = dedup_within(reader, section, &known, mode);
+    if mode == Mode::Dedup && section.get("primary_key").is_none() {
+        let at = section.get("mode").map_or(section.at, |entry| entry.value_at());
+        reader.fault(at, code::MISSING, "`mode = \"dedup\"` needs a `primary_key`");
+    }
     let partition_by = partition_by(reader, section, &known);
     let sort_by = sort_by(reader, section, &known);
     let properties = properties::read(reader, section, staging);
@@ -61,6 +72,7 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
         exists,
         mode,
         primary_key,
+        dedup_within,
         partition_by,
         sort_by,
         fields,
@@ -237,6 +249,43 @@ fn primary_key<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<
         }
     }
     key
+}
+
+fn dedup_within<'t>(
+    reader: &mut Reader<'t>,
+    section: Section<'t>,
+    known: &Known<'_>,
+    mode: Mode,
+) -> Option<DedupWithin> {
+    let entry = section.get("dedup_within")?;
+    let within = reader.section(section, "dedup_within")?;
+    if mode != Mode::Dedup {
+        reader.fault(entry.key_at, code::INVALID, "`dedup_within` belongs to `mode = \"dedup\"`");
+        return None;
+    }
+    let text = reader.required_text(within, "table.dedup_within", "column");
+    let lookback = reader.required_text(within, "table.dedup_within", "lookback");
+    let late = choice(reader, within, "late", &[("keep", Late::Keep), ("drop", Late::Drop)], &["dead-letter"]);
+    let lookback_seconds = lookback.and_then(|text| {
+        let read = quantity::duration_seconds(&text.value);
+        read.map_err(|message| reader.fault(text.at, code::INVALID, format!("`lookback`: {message}"))).ok()
+    });
+    let text = text?;
+    let column = match path::parse(&text.value) {
+        Ok(path) => path.join("."),
+        Err(wrong) => {
+            reader.wrong(&text, &wrong);
+            return None;
+        }
+    };
+    known.check(reader, &text, &column);
+    if let Some(data_type) = known.declared(&column).and_then(|c| c.data_type.as_ref())
+        && !matches!(data_type, Type::Timestamptz | Type::Timestamp)
+    {
+        let message = format!("`{column}` has the type `{data_type}`; an event time is a timestamptz or a timestamp");
+        reader.fault(text.at, code::INVALID, message);
+    }
+    Some(DedupWithin { column, lookback_seconds: lookback_seconds?, late })
 }
 
 fn partition_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>) -> Vec<PartitionField> {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::partition;
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, Exists, Fields, Fold, Format, Framing, From, Mode, RecordField, Schema, SortField,
-    Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Fold, Format, Framing, From, Late, Mode, RecordField,
+    Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
 };
 use crate::types::Type;
 
@@ -128,6 +128,7 @@ retention = "9d"
             exists: Exists::MustBeNew,
             mode: Mode::Append,
             primary_key: strings(&["employee_id", "start_date"]),
+            dedup_within: None,
             partition_by: ["bucket(8, employee_id)", "hour(start_date)", "team"]
                 .map(|text| partition::parse(text).unwrap())
                 .into(),
@@ -264,14 +265,45 @@ max_age = 60
             "7:11 not_yet `framing = \"auto\"`",
             "8:48 unknown_key did you mean `name`?",
             "11:9 unknown_variable did you mean `db`? (it has: db, prefix, shout)",
-            "12:8 not_yet `mode = \"dedup\"` is part of the grammar but not of this version",
-            "13:1 not_yet `dedup_within`",
+            "12:8 missing `mode = \"dedup\"` needs a `primary_key`",
+            "13:1 missing `[table.dedup_within]` needs `lookback`",
             "14:18 invalid did you mean `hour`?",
             "17:11 wrong_type `max_age` takes a string, found a whole number",
         ],
     );
     let shown = parse_named(text).unwrap_err()[0].to_string();
     assert!(shown.starts_with("/project/pipelines/t.toml:2:11: `a b` is not"), "{shown}");
+}
+
+#[test]
+fn dedup_needs_a_key_and_a_lookback_that_means_something() {
+    let with = |lines: &str| format!("{SOURCE}{VALUE}{TABLE}{lines}");
+    let dedup = "mode = \"dedup\"\nprimary_key = [\"id\"]\n";
+    let whole = parse_named(&with(dedup)).unwrap().table;
+    assert_eq!((whole.mode, whole.dedup_within), (Mode::Dedup, None));
+    let within = parse_named(&with(&format!(
+        "{dedup}dedup_within = {{ column = \"at\", lookback = \"90m\", late = \"drop\" }}"
+    )));
+    let expected = DedupWithin { column: "at".to_owned(), lookback_seconds: 5400, late: Late::Drop };
+    assert_eq!(within.unwrap().table.dedup_within, Some(expected));
+    let within = |inner: &str| with(&format!("{dedup}dedup_within = {{ {inner} }}"));
+    check(&within("column = \"at\", lookback = \"1x\""), &["11:44 invalid `lookback`: `x` is not a unit"]);
+    check(&within("lookback = \"1h\""), &["11:1 missing needs `column`"]);
+    check(
+        &within("column = \"at\", lookback = \"1h\", late = \"dead-letter\""),
+        &["11:57 not_yet late = \"dead-letter\""],
+    );
+    check(&within("column = \"at\", lookback = \"1h\", latte = 1"), &["11:49 unknown_key did you mean `late`?"]);
+    check(
+        &with("mode = \"append\"\ndedup_within = { column = \"at\", lookback = \"1h\" }"),
+        &["10:1 invalid belongs to"],
+    );
+    check(
+        &with(&format!(
+            "{dedup}dedup_within = {{ column = \"at\", lookback = \"1h\" }}\n[table.columns]\nat = {{ type = \"date\" }}"
+        )),
+        &["11:27 invalid has the type `date`"],
+    );
 }
 
 #[test]

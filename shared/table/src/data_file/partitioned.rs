@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayData, ArrayRef, AsArray, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayData, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat, concat_batches, interleave, take_record_batch};
 use arrow::datatypes::DataType;
 use iceberg::spec::{DataFile, Struct};
@@ -80,16 +80,37 @@ impl PartitionedWriter {
     /// # Errors
     /// As [`FileWriter::write`] and the partition transforms.
     pub async fn write(&mut self, batch: RecordBatch) -> Result<(), Fault> {
-        if batch.num_rows() == 0 {
+        self.write_some(batch, None).await
+    }
+
+    /// As [`PartitionedWriter::write`], but only rows of a mask (without nulls, as long as the batch). That costs less than
+    /// a batch without the others: rows are put in order anyway.
+    ///
+    /// # Errors
+    /// As [`PartitionedWriter::write`], and [`Fault::Mismatch`] when mask and batch differ in length.
+    pub async fn write_some(&mut self, batch: RecordBatch, wanted: Option<&BooleanArray>) -> Result<(), Fault> {
+        if wanted.is_some_and(|wanted| wanted.len() != batch.num_rows()) {
+            return Err(Fault::Mismatch("a mask is not as long as its batch".to_owned()));
+        }
+        if wanted.map_or(batch.num_rows(), BooleanArray::true_count) == 0 {
             return Ok(());
         }
         let too_many = || Fault::Mismatch("more than 2^32 batches or rows of a batch are held at once".to_owned());
         let at = u32::try_from(self.batches.len()).map_err(|_| too_many())?;
         u32::try_from(batch.num_rows()).map_err(|_| too_many())?;
-        let numbers = self.partitioner.assign(&batch)?;
+        let mut numbers = self.partitioner.assign(&batch)?;
         let partitions = self.partitioner.len();
         self.runs.resize_with(partitions, Vec::new);
-        let clusters = Clusters::of(&numbers, partitions);
+        let unwanted = wanted.filter(|wanted| wanted.true_count() < wanted.len());
+        if let Some(wanted) = unwanted {
+            // The others come last, behind all partitions, where they are cut off.
+            let behind = u32::try_from(partitions).map_err(|_| too_many())?;
+            numbers.iter_mut().zip(wanted.values()).filter(|(_, wanted)| !wanted).for_each(|(n, _)| *n = behind);
+        }
+        let mut clusters = Clusters::of(&numbers, partitions + usize::from(unwanted.is_some()));
+        if unwanted.is_some() {
+            clusters.cut_last(numbers.len());
+        }
         let batch = match clusters.order {
             None => batch,
             Some(order) => take_record_batch(&batch, &UInt32Array::from(order))?,
@@ -309,6 +330,15 @@ impl Clusters {
             }
         }
         Self { order: Some(order), sizes }
+    }
+}
+
+impl Clusters {
+    /// Leaves out the last partition's rows, of a batch of so many.
+    fn cut_last(&mut self, rows: usize) {
+        let last = self.sizes.pop().map_or(0, |(_, rows)| rows as usize);
+        let order = self.order.get_or_insert_with(|| (0..).take(rows).collect());
+        order.truncate(rows - last);
     }
 }
 

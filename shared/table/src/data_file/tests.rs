@@ -81,6 +81,30 @@ fn rows_go_to_their_partitions_sorted_and_files_say_what_they_hold() {
 }
 
 #[test]
+fn only_the_wanted_rows_of_a_batch_are_written() {
+    let table = table(&[]);
+    let made: Vec<_> = (0..100).map(|id| (Some(id), id % 3, "t")).collect();
+    for wanted in [
+        vec![true; 100],
+        vec![false; 100],
+        (0..100).map(|id| id % 7 != 0).collect(),
+        (0..100).map(|id| id < 50).collect(),
+    ] {
+        let files = run(async {
+            let mut writer = PartitionedWriter::new(table.target(), usize::MAX).unwrap();
+            let mask = arrow::array::BooleanArray::from(wanted.clone());
+            writer.write_some(rows(&table, &made), Some(&mask)).await.unwrap();
+            assert!(writer.write_some(rows(&table, &made), Some(&mask.slice(0, 99))).await.is_err());
+            writer.finish().await.unwrap()
+        });
+        let mut found: Vec<i64> = files.iter().flat_map(|file| ids(&table, file)).map(Option::unwrap).collect();
+        found.sort_unstable();
+        let expected: Vec<i64> = (0..100).zip(&wanted).filter(|(_, wanted)| **wanted).map(|(id, _)| id).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn a_bound_of_memory_makes_more_files_and_loses_nothing() {
     let table = table(&[]);
     let mut expected: HashMap<(i64, i64), usize> = HashMap::new();

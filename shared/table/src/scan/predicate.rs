@@ -1,5 +1,7 @@
 //! What a reader looks for: enough of a predicate to leave out files and row groups, no more.
 
+use std::sync::Arc;
+
 use iceberg::spec::{Datum, PrimitiveLiteral, PrimitiveType, Schema};
 
 use crate::fault::Fault;
@@ -36,6 +38,13 @@ pub enum Predicate {
         /// The value.
         value: Datum,
     },
+    /// A column whose value lies in one of the ranges: both ends included, in order and apart.
+    Within {
+        /// The column; a dotted path for a field of a struct.
+        column: String,
+        /// (First, last) of each range, of the column's type.
+        ranges: Vec<(Datum, Datum)>,
+    },
     /// A column that is null.
     IsNull(String),
     /// A column that is not null.
@@ -59,6 +68,7 @@ pub(super) enum Bound {
 #[derive(Clone, Debug)]
 pub(super) enum Test {
     Compare(Comparison, PrimitiveLiteral),
+    Within(Arc<[(PrimitiveLiteral, PrimitiveLiteral)]>),
     IsNull,
     IsNotNull,
 }
@@ -95,6 +105,15 @@ impl Predicate {
                     Fault::Request(format!("`{column}` is a {data_type}; {value} is a {}", value.data_type()))
                 })?;
                 Ok(Test::Compare(*comparison, literal))
+            }),
+            Self::Within { column, ranges } => test(column, &|data_type| {
+                let ranges = ranges.iter().map(|(first, last)| {
+                    let ends = converted(first, data_type).zip(converted(last, data_type));
+                    ends.ok_or_else(|| {
+                        Fault::Request(format!("`{column}` is a {data_type}; {first} is a {}", first.data_type()))
+                    })
+                });
+                Ok(Test::Within(ranges.collect::<Result<_, _>>()?))
             }),
             Self::And(predicates) => Ok(Bound::And(all(predicates)?)),
             Self::Or(predicates) => Ok(Bound::Or(all(predicates)?)),

@@ -46,7 +46,32 @@ impl Range {
             Test::IsNull => self.nulls,
             Test::IsNotNull => self.values,
             Test::Compare(comparison, literal) => self.values && self.may_compare(*comparison, literal),
+            Test::Within(ranges) => self.may_lie_within(ranges, &|end| Some(end.clone())),
         }
+    }
+
+    /// Whether a value of the set can lie in one of the ranges, whose ends are first made comparable with the set's bounds
+    /// by something that keeps their order. What can't be made so is never a reason to say no.
+    fn may_lie_within(
+        &self,
+        ranges: &[(PrimitiveLiteral, PrimitiveLiteral)],
+        end: &dyn Fn(&PrimitiveLiteral) -> Option<PrimitiveLiteral>,
+    ) -> bool {
+        let (Some((first, _)), Some((_, last))) = (ranges.first(), ranges.last()) else { return false };
+        if !self.values {
+            return false;
+        }
+        if self.nans || end(first).is_none() || end(last).is_none() {
+            return true;
+        }
+        let order = |at: &PrimitiveLiteral, bound: &PrimitiveLiteral| end(at).and_then(|at| compare(&at, bound));
+        let below = |range: &(PrimitiveLiteral, PrimitiveLiteral)| {
+            self.lower.as_ref().is_some_and(|lower| order(&range.1, lower) == Some(Ordering::Less))
+        };
+        // The first range that does not end below all values: either it begins at or below the last of them, or none does.
+        ranges.get(ranges.partition_point(below)).is_some_and(|(start, _)| {
+            self.upper.as_ref().is_none_or(|upper| order(start, upper) != Some(Ordering::Greater))
+        })
     }
 
     fn may_compare(&self, comparison: Comparison, literal: &PrimitiveLiteral) -> bool {
@@ -125,6 +150,15 @@ impl Bound {
 
 /// Whether rows whose transformed values lie in a range can pass a test of the source column.
 fn may_pass(transform: Transform, source: &PrimitiveType, test: &Test, range: &Range) -> bool {
+    if let Test::Within(ranges) = test {
+        return match transform {
+            Transform::Identity => range.may_pass(test),
+            Transform::Year | Transform::Month | Transform::Day | Transform::Hour => {
+                range.may_lie_within(ranges, &|end| transform::value(transform, source, Some(end)).ok().flatten())
+            }
+            _ => true,
+        };
+    }
     let Test::Compare(comparison, literal) = test else {
         // All transforms but void give null for null only.
         return matches!(transform, Transform::Void | Transform::Unknown) || range.may_pass(test);

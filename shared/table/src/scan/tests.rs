@@ -257,6 +257,11 @@ fn passes(predicate: &Predicate, row: &dyn Fn(&str) -> Option<PrimitiveLiteral>)
         Predicate::IsNotNull(column) => row(column).is_some(),
         Predicate::And(all) => all.iter().all(|p| passes(p, row)),
         Predicate::Or(any) => any.iter().any(|p| passes(p, row)),
+        Predicate::Within { column, ranges } => row(column).is_some_and(|found| {
+            let lies = |(first, last): &(Datum, Datum)| found >= *first.literal() && found <= *last.literal();
+            // NaN is where an engine wants it to be, but nowhere where there is no range.
+            (found.is_nan() && !ranges.is_empty()) || ranges.iter().any(lies)
+        }),
         Predicate::Compare { column, comparison, value } => row(column).is_some_and(|found| {
             // Both ways that engines order floats: one answer of yes is enough for the row to be needed.
             let orders = match (&found, value.literal()) {
@@ -285,6 +290,15 @@ fn predicate(data_type: PrimitiveType) -> impl Strategy<Value = Predicate> {
         Comparison::Greater,
         Comparison::GreaterOrEqual,
     ]);
+    let of = data_type.clone();
+    let within = prop::collection::vec(value(&data_type), 0..5).prop_map(move |mut ends| {
+        ends.retain(|end| !end.is_nan());
+        ends.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+        ends.dedup();
+        let datum = |end: &PrimitiveLiteral| literal::datum(&of, end).unwrap();
+        let range = |pair: &[PrimitiveLiteral]| (datum(&pair[0]), datum(&pair[pair.len() - 1]));
+        Predicate::Within { column: "c".to_owned(), ranges: ends.chunks(2).map(range).collect() }
+    });
     let compare = (comparison, value(&data_type)).prop_map(move |(comparison, v)| Predicate::Compare {
         column: "c".to_owned(),
         comparison,
@@ -292,6 +306,7 @@ fn predicate(data_type: PrimitiveType) -> impl Strategy<Value = Predicate> {
     });
     let leaf = prop_oneof![
         8 => compare,
+        3 => within,
         1 => Just(Predicate::IsNull("c".to_owned())),
         1 => Just(Predicate::IsNotNull("c".to_owned()))
     ];

@@ -11,7 +11,7 @@ use model::failure::Kind;
 pub(super) struct Accounts {
     /// Records generated, redeliveries aside.
     pub(super) records_sent: u64,
-    /// Records of events delivered a second time.
+    /// Records of events delivered a second time, and records sent a second time.
     pub(super) duplicates_sent: u64,
     /// Records whose event time is two hours late; among `records_sent`.
     pub(super) late_sent: u64,
@@ -19,10 +19,13 @@ pub(super) struct Accounts {
     pub(super) bad_sent: u64,
     /// What the table holds.
     pub(super) rows_in_table: u64,
-    /// Redelivered records that made no second row: objects already staged, and offsets already settled.
+    /// Records that made no second row: objects already staged, offsets already settled, keys already there.
     pub(super) duplicates_dropped: u64,
     /// Records in dead letters.
     pub(super) dead_letters: u64,
+    /// Rows that the folds found late, in mode `dedup`; they are in the table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) late_found: Option<u64>,
 }
 
 impl Accounts {
@@ -36,12 +39,12 @@ impl Accounts {
         }
     }
 
-    /// `records_sent + duplicates_sent = rows_in_table + duplicates_dropped + dead_letters`, and each bad record, no
-    /// other, is a dead letter.
+    /// `records_sent + duplicates_sent = rows_in_table + duplicates_dropped + dead_letters`; each bad record, no other, is a
+    /// dead letter; and as many rows were found late as the generator says were.
     ///
     /// # Errors
     /// With both sides, when they differ.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self, late_rows: Option<u64>) -> Result<(), Failure> {
         let sent = self.records_sent + self.duplicates_sent;
         let found = self.rows_in_table + self.duplicates_dropped + self.dead_letters;
         let message = if sent != found {
@@ -55,6 +58,8 @@ impl Accounts {
                 "{} records that can't be decoded were sent, {} dead letters found",
                 self.bad_sent, self.dead_letters
             )
+        } else if self.late_found != late_rows {
+            format!("{late_rows:?} rows were late by their times of sending, {:?} were found late", self.late_found)
         } else {
             return Ok(());
         };
@@ -77,15 +82,18 @@ mod tests {
             rows_in_table: 99,
             duplicates_dropped: 10,
             dead_letters: 1,
+            late_found: None,
         };
-        assert!(good.check().is_ok());
+        assert!(good.check(None).is_ok() && good.check(Some(0)).is_err());
+        assert!(Accounts { late_found: Some(3), ..good }.check(Some(3)).is_ok());
+        assert!(Accounts { late_found: Some(3), ..good }.check(Some(4)).is_err());
         for wrong in [
             Accounts { rows_in_table: 98, ..good },
             Accounts { rows_in_table: 100, ..good },
             Accounts { duplicates_dropped: 9, ..good },
             Accounts { dead_letters: 2, rows_in_table: 98, ..good },
         ] {
-            let failure = wrong.check().unwrap_err();
+            let failure = wrong.check(None).unwrap_err();
             assert_eq!((failure.code.as_ref(), failure.exit().code()), ("demo.accounts", 1));
         }
     }

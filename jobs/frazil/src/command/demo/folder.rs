@@ -12,6 +12,10 @@ const MARKER_TEXT: &str = "This folder was made by `frazil demo`. The next demo 
 
 /// The pipeline file of the demo.
 const PIPELINE: &str = include_str!("../../../demo/employee.toml");
+/// Its line that says how rows enter, and what stands there in mode `dedup`.
+const APPEND: &str = "mode = \"append\"\n";
+const DEDUP: &str = "mode = \"dedup\"\nprimary_key = [\"employee_id\"]\n\
+                     dedup_within = { column = \"start_date\", lookback = \"1h\", late = \"keep\" }\n";
 /// The schema it names.
 const SCHEMA: &str = include_str!("../../../../../proto/employee.proto");
 /// Makes the folder a project of its own, so that commands find everything from inside it.
@@ -98,7 +102,7 @@ fn names(folder: &Path) -> Result<Vec<String>, Failure> {
 ///
 /// # Errors
 /// As [`look`], or when the files can't be removed or written.
-pub(super) fn prepare(folder: &Path) -> Result<(), Failure> {
+pub(super) fn prepare(folder: &Path, dedup: bool) -> Result<(), Failure> {
     if look(folder)? == Found::Demo {
         for entry in fs::read_dir(folder).map_err(|e| fault(folder, &e))? {
             let entry = entry.map_err(|e| fault(folder, &e))?;
@@ -120,7 +124,8 @@ pub(super) fn prepare(folder: &Path) -> Result<(), Failure> {
     };
     write(MARKER, MARKER_TEXT)?;
     write("frazil.toml", ENVIRONMENT)?;
-    write("pipelines/employee.toml", PIPELINE)?;
+    let pipeline = if dedup { PIPELINE.replace(APPEND, DEDUP) } else { PIPELINE.to_owned() };
+    write("pipelines/employee.toml", &pipeline)?;
     write("proto/employee.proto", SCHEMA)
 }
 
@@ -137,7 +142,7 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("deep/demo");
         assert_eq!(look(&folder).unwrap(), Found::Free);
-        prepare(&folder).unwrap();
+        prepare(&folder, false).unwrap();
         assert_eq!(look(&folder).unwrap(), Found::Demo);
         fs::create_dir(folder.join("warehouse")).unwrap();
         fs::write(folder.join("warehouse/old"), "x").unwrap();
@@ -147,24 +152,28 @@ mod tests {
             fs::create_dir(&kept).unwrap();
             fs::write(kept.join("file"), "x").unwrap();
             std::os::unix::fs::symlink(&kept, folder.join("staging")).unwrap();
-            prepare(&folder).unwrap();
+            prepare(&folder, false).unwrap();
             assert!(kept.join("file").exists());
         }
         for own in ["notes.md", "pipelines/mine.toml", "proto/mine.proto"] {
             fs::write(folder.join(own), "x").unwrap();
-            let failure = prepare(&folder).unwrap_err();
+            let failure = prepare(&folder, false).unwrap_err();
             assert!(failure.message.contains(own), "{}", failure.message);
             fs::remove_file(folder.join(own)).unwrap();
         }
-        prepare(&folder).unwrap();
+        prepare(&folder, false).unwrap();
         assert!(!folder.join("warehouse").exists());
         assert!(folder.join("pipelines/employee.toml").exists());
+
+        prepare(&folder, true).unwrap();
+        let text = fs::read_to_string(folder.join("pipelines/employee.toml")).unwrap();
+        assert!(text.contains(DEDUP) && !text.contains(APPEND));
 
         let foreign = outer.path().join("foreign");
         fs::create_dir(&foreign).unwrap();
         assert_eq!(look(&foreign).unwrap(), Found::Free, "an empty folder may be used");
         fs::write(foreign.join("thesis.txt"), "years of work").unwrap();
-        let failure = prepare(&foreign).unwrap_err();
+        let failure = prepare(&foreign, false).unwrap_err();
         assert_eq!(failure.exit().code(), 2);
         assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1);
         assert!(look(&foreign.join("thesis.txt")).is_err(), "a file is no folder");

@@ -1,0 +1,278 @@
+//! Mode `dedup`, held against the definition in a few lines over everything that was staged.
+
+use arrow::array::TimestampMicrosecondArray;
+use arrow::datatypes::TimestampMicrosecondType;
+use model::ledger::Ledger;
+use pipeline::resolved::{DedupWithin, Late};
+
+use super::*;
+
+const MINUTE: i64 = 60_000_000;
+const HOUR: i64 = 60 * MINUTE;
+
+/// One staged row: partition, offset, key, event time in minutes since [`START`].
+type Row = (i32, i64, i64, i64);
+
+fn world(seed: u64, lookback_minutes: Option<u64>, late: Late) -> World {
+    let world = World::new(seed);
+    let mut pipeline = pipeline();
+    pipeline.table.mode = Mode::Dedup;
+    pipeline.table.primary_key = vec!["id".to_owned()];
+    pipeline.table.dedup_within =
+        lookback_minutes.map(|minutes| DedupWithin { column: "at".to_owned(), lookback_seconds: minutes * 60, late });
+    let by = |column: &str, transform| PartitionField { column: column.to_owned(), transform };
+    pipeline.table.partition_by = vec![by("at", Transform::Hour)];
+    World { pipeline: Arc::new(pipeline), ..world }
+}
+
+/// No event time.
+const NONE: i64 = i64::MIN;
+
+/// Stages rows, in order of partition and offset, in the minute that it is.
+fn stage(world: &World, rows: &[Row]) -> String {
+    stage_from(world, "cluster", rows)
+}
+
+fn stage_from(world: &World, source: &str, rows: &[Row]) -> String {
+    let key = StagedKey {
+        pipeline: world.id.clone(),
+        minute: world.clock.now().minute(),
+        hash: ObjectHash::new((u128::from(world.ids.next_u64()) << 64) | u128::from(world.ids.next_u64())),
+    };
+    let parts: Vec<String> = rows
+        .chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1)
+        .map(|run| format!("{}:{}:{}", run[0].0, run[0].1, "r".repeat(run.len())))
+        .collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (mut footer, staged) = invocation(&world.id, key.minute, &parts);
+    let mut coverage = Coverage::default();
+    for (at, covered) in footer.coverage.iter() {
+        let at = TopicPartition { source: SourceId::of(source), ..at.clone() };
+        coverage.insert(at, covered.clone()).unwrap();
+    }
+    footer.coverage = coverage;
+    let column = |name: &str, source: &str, data_type: &str, required| Column {
+        name: name.to_owned(),
+        source: source.to_owned(),
+        source_name: name.to_owned(),
+        data_type: data_type.to_owned(),
+        required,
+    };
+    footer.columns = vec![column("id", "value:1", "long", false), column("at", "value:2", "timestamptz", false)];
+    let mut fields: Vec<Arc<Field>> = vec![
+        Arc::new(Field::new("id", DataType::Int64, true)),
+        Arc::new(Field::new(
+            "at",
+            DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some("UTC".into())),
+            true,
+        )),
+    ];
+    fields.extend(staged.batch.schema().fields().iter().skip(1).cloned());
+    // A key of -1 is null.
+    let ids = Int64Array::from_iter(rows.iter().map(|row| (row.2 >= 0).then_some(row.2)));
+    let time = |row: &Row| (row.3 != NONE).then(|| START.micros() + row.3 * MINUTE);
+    let times = TimestampMicrosecondArray::from_iter(rows.iter().map(time));
+    let mut columns: Vec<arrow::array::ArrayRef> = vec![Arc::new(ids), Arc::new(times.with_timezone("UTC"))];
+    columns.extend(staged.batch.columns().iter().skip(1).cloned());
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+    let rows = TableRows { table: staged.table, batch };
+    world.store.insert(&key.to_string(), object::encode(&footer, &[rows]).unwrap());
+    key.to_string()
+}
+
+/// (key, event time in minutes, partition, offset) of the table's rows, sorted.
+async fn held(world: &World) -> Vec<(i64, i64, i32, i64)> {
+    let loaded = world.loaded().await;
+    let io = storage::local();
+    let plan = scan::plan(&loaded.metadata, &io, &Request::default()).await.unwrap();
+    let batches: Vec<RecordBatch> = plan.execute(io).try_collect().await.unwrap();
+    let mut rows = Vec::new();
+    for batch in &batches {
+        let ids = batch["id"].as_primitive::<Int64Type>();
+        let times = batch["at"].as_primitive::<TimestampMicrosecondType>().values();
+        let partitions = batch["_kafka_partition"].as_primitive::<Int32Type>().values();
+        let offsets = batch["_kafka_offset"].as_primitive::<Int64Type>().values();
+        for row in 0..batch.num_rows() {
+            let id = ids.iter().nth(row).flatten().unwrap_or(-1);
+            rows.push((id, (times[row] - START.micros()) / MINUTE, partitions[row], offsets[row]));
+        }
+    }
+    rows.sort_unstable();
+    rows
+}
+
+async fn ledger(world: &World) -> Ledger {
+    let loaded = world.loaded().await;
+    Ledger::from_json(&loaded.metadata.properties()[&model::ledger::property(&world.id)]).unwrap()
+}
+
+#[tokio::test]
+async fn a_row_enters_unless_one_of_its_key_is_near_in_the_batch_or_in_the_table() {
+    let world = world(3, Some(60), Late::Keep);
+    stage(&world, &[(0, 0, 1, 0), (0, 1, 1, 30), (0, 2, 2, 0), (1, 0, 1, 100), (1, 1, -1, 0), (1, 2, -1, 5)]);
+    let report = world.fold().run().await.unwrap();
+    let table = &report.tables[0];
+    assert_eq!((table.rows_added, table.duplicates, table.deduplicated, table.late), (4, 2, 2, 0));
+    let first = [(-1, 0, 1, 1), (1, 0, 0, 0), (1, 100, 1, 0), (2, 0, 0, 2)];
+    assert_eq!(held(&world).await, first);
+    // Against the table: 60 minutes away is near, 61 is not; on both sides; a new key enters.
+    stage(&world, &[(0, 3, 2, 60), (0, 4, 2, 61), (0, 5, 1, -61), (0, 6, 1, 161), (0, 7, 3, 0), (0, 8, -1, 60)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].deduplicated), (4, 2));
+    let mut all = first.to_vec();
+    all.extend([(2, 61, 0, 4), (1, -61, 0, 5), (1, 161, 0, 6), (3, 0, 0, 7)]);
+    all.sort_unstable();
+    assert_eq!(held(&world).await, all);
+    // Every coordinate is settled, and none comes again.
+    let ledger = ledger(&world).await;
+    assert_eq!((ledger.totals().rows_added, ledger.totals().deduplicated), (8, 4));
+    stage(&world, &[(0, 4, 2, 61), (0, 5, 1, -61)]);
+    let report = world.fold().run().await.unwrap();
+    assert!(!report.tables[0].committed);
+    assert_eq!(held(&world).await, all);
+}
+
+#[tokio::test]
+async fn without_an_event_time_the_whole_table_is_looked_at() {
+    let world = world(4, None, Late::Keep);
+    stage(&world, &[(0, 0, 1, 0), (0, 1, 1, 9000), (1, 0, 2, 0)]);
+    world.fold().run().await.unwrap();
+    stage(&world, &[(0, 2, 1, -90_000), (0, 3, 2, 1), (0, 4, 3, 1)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].deduplicated), (1, 2));
+    assert_eq!(held(&world).await, [(1, 0, 0, 0), (2, 0, 1, 0), (3, 1, 0, 4)]);
+}
+
+#[tokio::test]
+async fn only_files_near_in_time_are_read() {
+    let world = world(5, Some(60), Late::Keep);
+    for hour in 0..5 {
+        stage(&world, &[(0, hour, 1, hour * 240)]);
+        world.fold().run().await.unwrap();
+    }
+    // A file that can't be read any more, four hours away, is not missed.
+    let far = world.loaded().await;
+    let io = storage::local();
+    let plan = scan::plan(&far.metadata, &io, &Request::default()).await.unwrap();
+    let oldest = plan.files.iter().find(|f| f.path.contains("at_hour=2026-11-29-14")).unwrap();
+    std::fs::remove_file(oldest.path.strip_prefix("file://").unwrap()).unwrap();
+    stage(&world, &[(0, 5, 1, 4 * 240 + 30)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].deduplicated), (0, 1));
+    stage(&world, &[(0, 6, 1, 30)]);
+    assert!(world.fold().run().await.is_err(), "near it, the file is needed");
+}
+
+#[tokio::test]
+async fn late_rows_are_kept_or_dropped_and_always_counted() {
+    for (late, dropped) in [(Late::Keep, 0), (Late::Drop, 2)] {
+        let world = world(6, Some(60), late);
+        stage(&world, &[(0, 0, 1, 0), (1, 0, 2, 0)]);
+        world.fold().run().await.unwrap();
+        world.clock.advance_micros(HOUR / 2);
+        stage(&world, &[(0, 1, 3, 30), (1, 1, 4, 30)]);
+        world.fold().run().await.unwrap();
+        world.clock.advance_micros(5 * MINUTE);
+        // The watermark is at 30: event times below -30 are late.
+        stage(&world, &[(0, 2, 5, -31), (0, 3, 6, -30), (1, 2, 7, -1_000_000_000), (1, 3, 8, 2_000_000_000)]);
+        let report = world.fold().run().await.unwrap();
+        let table = &report.tables[0];
+        assert_eq!((table.late, table.late_dropped, table.rows_added), (2, dropped, 4 - dropped));
+        let counts = ledger(&world).await.totals();
+        assert_eq!((counts.late, counts.late_kept), (dropped, 2 - dropped));
+        assert_eq!(held(&world).await.len() as u64, 8 - dropped);
+    }
+}
+
+#[tokio::test]
+async fn what_rows_are_compared_by_has_to_be_there() {
+    let world = world(7, Some(60), Late::Keep);
+    stage(&world, &[(0, 0, 1, 0)]);
+    world.fold().run().await.unwrap();
+    // Staged before the pipeline said `dedup_within`, when nothing kept the column from being null.
+    let key = stage(&world, &[(0, 1, 2, 0), (0, 2, 3, NONE)]);
+    let error = world.fold().run().await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (model::failure::Kind::Misconfigured, "fold.event_time"));
+    assert!(error.to_string().contains(&key) && error.remedy().is_some(), "{error}");
+    world.store.delete(&key).await.unwrap();
+    let mut other = world.pipeline.as_ref().clone();
+    other.table.dedup_within = Some(DedupWithin { column: "sent".to_owned(), lookback_seconds: 60, late: Late::Keep });
+    stage(&world, &[(0, 1, 2, 0)]);
+    let error = World { pipeline: Arc::new(other), ..world }.fold().run().await.unwrap_err();
+    assert_eq!(error.code(), "fold.dedup_column");
+}
+
+/// The rows that a table must hold: all staged, in order of their definition, against those that stay.
+fn defined(rows: &[Row], lookback: i64) -> Vec<(i64, i64, i32, i64)> {
+    let mut order = rows.to_vec();
+    order.sort_by_key(|(partition, offset, _, at)| (*at, *offset, *partition));
+    let mut stay: Vec<(i64, i64, i32, i64)> = Vec::new();
+    for (partition, offset, key, at) in order {
+        if !stay.iter().any(|kept| kept.0 == key && (kept.1 - at).abs() <= lookback) {
+            stay.push((key, at, partition, offset));
+        }
+    }
+    stay.sort_unstable();
+    stay
+}
+
+#[tokio::test]
+async fn one_fold_of_many_objects_is_the_definition_and_crashes_change_nothing() {
+    for seed in 0..20 {
+        let ids = SeededIds::new(seed);
+        let mut next = [0i64; 3];
+        let rows: Vec<Row> = (0..120)
+            .map(|_| {
+                let partition = (ids.next_u64() % 3) as usize;
+                let offset = next[partition];
+                next[partition] += 1;
+                (partition as i32, offset, (ids.next_u64() % 8) as i64 - 1, (ids.next_u64() % 300) as i64)
+            })
+            .collect();
+        let world = world(seed, Some(20), Late::Keep);
+        for chunk in rows.chunks(17) {
+            let mut chunk = chunk.to_vec();
+            chunk.sort_unstable();
+            stage(&world, &chunk);
+        }
+        // Two at once: one of them finds the other's rows in the table.
+        let (left, right) = (world.fold(), world.fold());
+        let (left, right) = tokio::join!(left.run(), right.run());
+        let added: u64 = [left, right].into_iter().map(|r| r.unwrap().tables[0].rows_added).sum();
+        let expected = defined(&rows, 20);
+        assert_eq!(held(&world).await, expected, "seed {seed}");
+        assert_eq!(added, expected.len() as u64);
+        let totals = ledger(&world).await.totals();
+        assert_eq!((totals.rows_added, totals.rows_added + totals.deduplicated), (added, 120));
+    }
+}
+
+#[tokio::test]
+async fn what_another_pipeline_commits_meanwhile_is_compared_with_too() {
+    let world = world(9, Some(60), Late::Keep);
+    stage(&world, &[(0, 0, 1, 0)]);
+    world.fold().run().await.unwrap();
+    let other = World { id: PipelineId::new("others", world.ids.as_ref()), ..world };
+    let world =
+        World { id: PipelineId::new("orders", &SeededIds::new(9)), store: other.store.clone(), ..clone(&other) };
+    stage_from(&other, "other", &[(7, 0, 2, 0), (7, 1, 3, 0)]);
+    stage(&world, &[(8, 0, 2, 10), (8, 1, 4, 0)]);
+    let (left, right) = (world.fold(), other.fold());
+    let (left, right) = tokio::join!(left.run(), right.run());
+    let added: u64 = [left, right].into_iter().map(|r| r.unwrap().tables[0].rows_added).sum();
+    assert_eq!(added, 3, "of key 2 one row stays");
+    let keys: Vec<i64> = held(&world).await.into_iter().map(|row| row.0).collect();
+    assert_eq!(keys, [1, 2, 3, 4]);
+}
+
+fn clone(world: &World) -> World {
+    World {
+        _folder: tempfile::tempdir().unwrap(),
+        store: world.store.clone(),
+        catalog: world.catalog.clone(),
+        clock: world.clock.clone(),
+        ids: world.ids.clone(),
+        pipeline: world.pipeline.clone(),
+        id: world.id.clone(),
+    }
+}
