@@ -2,7 +2,7 @@
 //! that can't be avoided cost alone. One JSON document on stdout. Figures depend on the machine; ratios within one run
 //! are what to compare.
 //!
-//! `throughput [--events N] [--rounds N]` measures; `throughput --handle EVENT` handles one event in a process of its own
+//! `throughput [--events N] [--rounds N] [--hours N]` measures; `throughput --handle EVENT` handles one event in a process of its own
 //! and prints the most memory it held.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time and reads its arguments")]
@@ -30,6 +30,7 @@ use table::catalog::sqlite::SqliteCatalog;
 use table::storage;
 
 mod by_hand;
+mod dedup;
 
 /// That of the programs measured.
 #[global_allocator]
@@ -47,7 +48,9 @@ fn main() {
     }
     let number = |name: &str, default: usize| value(name).map_or(default, |text| text.parse().unwrap());
     let (events, rounds) = (number("--events", 100), number("--rounds", 5));
-    println!("{:#}", measure(events, rounds));
+    // Millions of rows in the larger of the two tables that are deduplicated against.
+    let hours = number("--hours", 20) as i64;
+    println!("{:#}", measure(events, rounds, hours));
 }
 
 /// The pipeline of the demo, in a folder of its own.
@@ -60,18 +63,30 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
+        Self::with(&|text| text, Arc::new(SystemClock))
+    }
+
+    /// The same in mode `dedup`, as the demo has it.
+    fn deduplicating(clock: Arc<dyn Clock>) -> Self {
+        let dedup = "mode = \"dedup\"\nprimary_key = [\"employee_id\"]\n\
+                     dedup_within = { column = \"start_date\", lookback = \"1h\" }";
+        let changed = |text: String| text.replace("mode = \"append\"", dedup);
+        Self::with(&changed, clock)
+    }
+
+    fn with(change: &dyn Fn(String) -> String, clock: Arc<dyn Clock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
         let place = |from: &str, to: &str| {
             let to = folder.path().join(to);
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-            std::fs::copy(Path::new(root).join(from), to).unwrap();
+            std::fs::write(to, change(std::fs::read_to_string(Path::new(root).join(from)).unwrap())).unwrap();
         };
         place("jobs/frazil/demo/employee.toml", "pipelines/employee.toml");
         place("proto/employee.proto", "proto/employee.proto");
         let environment = Environment::embedded(folder.path());
         let pipeline = pipeline::file::load(&folder.path().join("pipelines/employee.toml"), &environment).unwrap();
-        Self { folder, pipeline, id: "employee-00000001".parse().unwrap(), clock: Arc::new(SystemClock) }
+        Self { folder, pipeline, id: "employee-00000001".parse().unwrap(), clock }
     }
 
     fn store(&self) -> Arc<LocalStore> {
@@ -97,7 +112,7 @@ fn time<T>(rounds: usize, records: usize, inputs: &[T], mut work: impl FnMut(&T)
     passes[passes.len() / 2].as_secs_f64() * 1000.0 * 10_000.0 / records as f64
 }
 
-fn measure(events: usize, rounds: usize) -> Value {
+fn measure(events: usize, rounds: usize, hours: i64) -> Value {
     let bench = Bench::new();
     let records = (events * RECORDS_PER_EVENT) as u64 * 5 / 4;
     let mut generator = Generator::new(Options { records, bad: 0.0, seed: 1, dedup: false });
@@ -206,6 +221,7 @@ fn measure(events: usize, rounds: usize) -> Value {
             "target_peak_bytes": 96 * 1024 * 1024,
         },
         "fold_append": fold_append(&bodies, rounds),
+        "fold_dedup": dedup::measure(&staged[0].0, &staged[0].1[0], hours + 1, &[hours / 4, hours]),
     })
 }
 

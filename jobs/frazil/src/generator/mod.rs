@@ -273,7 +273,7 @@ impl Generator {
             self.rows.push((partition, employee.start_ms));
             if self.options.dedup && index % REPEATED_EVERY == REPEATED_EVERY / 3 {
                 let wait = 1 + draw % (self.options.records / 10).max(1);
-                let after = if draw % 2 == 0 { 0 } else { 1 + (draw >> 33) as i64 % REPEATED_MS_MAX };
+                let after = if draw.is_multiple_of(2) { 0 } else { 1 + (draw >> 33) as i64 % REPEATED_MS_MAX };
                 let again = Employee { start_ms: employee.start_ms + after, ..employee };
                 // A bounded wait: they are sent in the order in which they were due first.
                 self.repeats.push_back((self.sent.records + wait, again));

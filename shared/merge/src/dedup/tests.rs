@@ -26,6 +26,11 @@ fn origin(rows: &[Plain]) -> Origin {
     }
 }
 
+/// As [`run`], of one batch.
+fn one(lookback: i64, batch: &[Plain], table: &[(Option<i64>, Option<i64>)]) -> Vec<bool> {
+    run(Some(lookback), &[batch.to_vec()], table).remove(0)
+}
+
 fn run(lookback: Option<i64>, batches: &[Vec<Plain>], table: &[(Option<i64>, Option<i64>)]) -> Vec<Vec<bool>> {
     let mut dedup = Dedup::new(&[DataType::Int64], lookback).unwrap();
     for batch in batches {
@@ -68,18 +73,18 @@ fn chains_are_resolved_from_the_earliest() {
     let chain: Vec<Plain> =
         [30, 10, 20, 0].into_iter().enumerate().map(|(n, t)| (Some(1), t, None, 0, n as i64)).collect();
     // 0 stays, 10 is near it, 20 is near nothing that stays, 30 is near 20.
-    assert_eq!(run(Some(10), &[chain.clone()], &[]), [[false, false, true, true]]);
+    assert_eq!(one(10, &chain, &[]), [false, false, true, true]);
     // With 5 in the table: 0 and 10 are near it, 20 stays, 30 is near 20.
-    assert_eq!(run(Some(10), &[chain.clone()], &[(Some(1), Some(5))]), [[false, false, true, false]]);
+    assert_eq!(one(10, &chain, &[(Some(1), Some(5))]), [false, false, true, false]);
     assert_eq!(run(None, &[chain], &[(Some(2), None)]), [[true, false, false, false]], "the first offset");
 }
 
 #[test]
 fn nulls_are_equal_and_a_lookback_includes_its_ends() {
     let rows: Vec<Plain> = vec![(None, 0, None, 0, 0), (None, 10, None, 0, 1), (Some(0), 0, None, 0, 2)];
-    assert_eq!(run(Some(10), &[rows.clone()], &[]), [[true, false, true]]);
-    assert_eq!(run(Some(9), &[rows.clone()], &[]), [[true, true, true]]);
-    assert_eq!(run(Some(9), &[rows.clone()], &[(None, Some(19))]), [[true, false, true]]);
+    assert_eq!(one(10, &rows, &[]), [true, false, true]);
+    assert_eq!(one(9, &rows, &[]), [true, true, true]);
+    assert_eq!(one(9, &rows, &[(None, Some(19))]), [true, false, true]);
     assert_eq!(
         run(Some(9), &[rows], &[(None, None)]),
         [[true, true, true]],
@@ -95,15 +100,15 @@ fn of_equal_event_times_the_first_sent_stays() {
         (Some(1), 0, Some(6), 0, 9),
         (Some(1), 0, None, 1, 99),
     ];
-    assert_eq!(run(Some(1), &[rows.clone()], &[]), [[false, false, false, true]], "no timestamp is lowest");
-    assert_eq!(run(Some(1), &[rows[..3].to_vec()], &[]), [[false, false, true]]);
+    assert_eq!(one(1, &rows, &[]), [false, false, false, true], "no timestamp is lowest");
+    assert_eq!(one(1, &rows[..3], &[]), [false, false, true]);
 }
 
 #[test]
 fn extreme_times_are_times() {
     let rows: Vec<Plain> =
         [i64::MIN, i64::MIN + 5, -1, 0, i64::MAX - 5, i64::MAX].into_iter().map(|t| (Some(1), t, None, 0, t)).collect();
-    assert_eq!(run(Some(10), &[rows.clone()], &[]), [[true, false, true, false, true, false]]);
+    assert_eq!(one(10, &rows, &[]), [true, false, true, false, true, false]);
     let mut dedup = Dedup::new(&[DataType::Int64], Some(10)).unwrap();
     dedup.add(&key(&rows), Some(&times(&rows)), origin(&rows)).unwrap();
     assert_eq!(dedup.event_times().unwrap(), [(i64::MIN, i64::MIN + 15), (-11, 10), (i64::MAX - 15, i64::MAX)]);

@@ -293,7 +293,7 @@ fn dedup_needs_a_key_and_a_lookback_that_means_something() {
         &within("column = \"at\", lookback = \"1h\", late = \"dead-letter\""),
         &["11:57 not_yet late = \"dead-letter\""],
     );
-    check(&within("column = \"at\", lookback = \"1h\", latte = 1"), &["11:49 unknown_key did you mean `late`?"]);
+    check(&within("column = \"at\", lookback = \"1h\", latte = 1"), &["11:50 unknown_key did you mean `late`?"]);
     check(
         &with("mode = \"append\"\ndedup_within = { column = \"at\", lookback = \"1h\" }"),
         &["10:1 invalid belongs to"],
