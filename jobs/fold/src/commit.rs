@@ -43,7 +43,7 @@ pub(crate) struct Settled {
 impl Attempt<'_> {
     /// Works out the next ledger on a state and writes the settlement. A commit id is never used for two attempts: were
     /// the first to land late, the look-up would take one for the other.
-    pub(crate) async fn settle(&self, state: &State) -> Result<Settled, Error> {
+    pub(crate) async fn settle(&self, state: &State, snapshot_id: i64) -> Result<Settled, Error> {
         let commit = CommitId::new(self.ids);
         let mut next = state
             .ledger
@@ -53,6 +53,7 @@ impl Attempt<'_> {
         if let Some(marks) = self.marks {
             next.take_event_times(marks);
         }
+        next.anchor = Some(snapshot_id);
         let property = ledger_property::write(self.store, self.pipeline, &state.uuid, &commit, &next).await?;
         let key = self.write_settlement(state, &commit, next).await?;
 

@@ -13,7 +13,7 @@ use iceberg::io::FileIO;
 use iceberg::spec::{Datum, TableMetadata};
 use merge::dedup::{Dedup, Origin};
 use model::clock::Timestamp;
-use model::coordinate::{SourceId, TopicPartition};
+use model::coordinate::TopicPartition;
 use model::interval::Intervals;
 use model::ledger::{Counts, Ledger};
 use pipeline::resolved::{Late, Table};
@@ -56,8 +56,7 @@ struct Within {
 
 struct Held {
     batch: RecordBatch,
-    source: SourceId,
-    origin: Origin,
+    runs: Vec<Run>,
 }
 
 /// What was decided.
@@ -120,8 +119,6 @@ impl Candidates {
         batches: Vec<Admitted>,
         marks: &mut Ledger,
     ) -> Result<(), Error> {
-        // One object is one invocation's, and an invocation has one source.
-        let Some(source) = admitted.keys().next().map(|at| at.source.clone()) else { return Ok(()) };
         let watermark = self.within.map(|_| marks.enter_minute(found.minute));
         for Admitted { mut batch, mut origin } in batches {
             if let Some(within) = self.within {
@@ -129,13 +126,13 @@ impl Candidates {
                 let earliest =
                     watermark.flatten().map_or(i64::MIN, |at| at.micros().saturating_sub(within.lookback_micros));
                 let punctual: BooleanArray = times.values().iter().map(|time| Some(*time >= earliest)).collect();
-                for run in runs(&source, &origin) {
-                    let greatest = times.values().get(run.rows.clone()).and_then(|times| times.iter().max());
+                for Run { at, rows } in runs(admitted, &origin) {
+                    let greatest = times.values().get(rows.clone()).and_then(|times| times.iter().max());
                     if let Some(greatest) = greatest {
-                        marks.see(&run.at, Timestamp::from_micros(*greatest), found.minute);
+                        marks.see(&at, Timestamp::from_micros(*greatest), found.minute);
                     }
-                    let late = (run.rows.len() - punctual.slice(run.rows.start, run.rows.len()).true_count()) as u64;
-                    let counts = self.counts.entry(run.at).or_default();
+                    let late = (rows.len() - punctual.slice(rows.start, rows.len()).true_count()) as u64;
+                    let counts = self.counts.entry(at).or_default();
                     match within.late {
                         Late::Keep => counts.late_kept += late,
                         Late::Drop => counts.late += late,
@@ -151,7 +148,7 @@ impl Candidates {
             self.dedup
                 .add(&key, event_time, origin.clone())
                 .map_err(|source| Error::Merge { table: self.table.clone(), source })?;
-            self.held.push(Held { batch, source: source.clone(), origin });
+            self.held.push(Held { batch, runs: runs(admitted, &origin) });
         }
         Ok(())
     }
@@ -199,12 +196,12 @@ impl Candidates {
         let Self { dedup, held, mut counts, .. } = self;
         let masks = dedup.finish();
         let mut batches = Vec::with_capacity(held.len());
-        for (Held { batch, source, origin }, enter) in held.into_iter().zip(masks) {
-            for run in runs(&source, &origin) {
-                let entering = enter.slice(run.rows.start, run.rows.len()).true_count() as u64;
-                let counts = counts.entry(run.at).or_default();
+        for (Held { batch, runs }, enter) in held.into_iter().zip(masks) {
+            for Run { at, rows } in runs {
+                let entering = enter.slice(rows.start, rows.len()).true_count() as u64;
+                let counts = counts.entry(at).or_default();
                 counts.rows_added += entering;
-                counts.deduplicated += run.rows.len() as u64 - entering;
+                counts.deduplicated += rows.len() as u64 - entering;
             }
             batches.push((batch, enter));
         }
@@ -299,17 +296,18 @@ struct Run {
     rows: std::ops::Range<usize>,
 }
 
-fn runs(source: &SourceId, origin: &Origin) -> Vec<Run> {
+/// The runs of an object's rows, by where the ledger counts them: of one object topic and partition tell that apart.
+fn runs(admitted: &BTreeMap<TopicPartition, Intervals>, origin: &Origin) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let rows = origin.topics.iter().zip(origin.partitions.values());
     for (row, (topic, partition)) in rows.enumerate() {
         let topic = topic.unwrap_or_default();
         match runs.last_mut() {
             Some(run) if run.at.partition == *partition && run.at.topic == topic => run.rows.end = row + 1,
-            _ => runs.push(Run {
-                at: TopicPartition { source: source.clone(), topic: topic.to_owned(), partition: *partition },
-                rows: row..row + 1,
-            }),
+            _ => {
+                let counted = admitted.keys().find(|at| at.partition == *partition && at.topic == topic);
+                runs.extend(counted.map(|at| Run { at: at.clone(), rows: row..row + 1 }));
+            }
         }
     }
     runs

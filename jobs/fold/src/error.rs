@@ -159,7 +159,7 @@ impl Error {
         match self {
             Self::Stopped { remedy, .. } => Some(remedy),
             Self::Clock { .. } => Some("set this machine's clock (NTP), then fold again"),
-            Self::Paused(_) => Some("remove the pause, then fold again"),
+            Self::Paused(_) => Some("`frazil unpause`, or `frazil recover` after a rollback, then fold again"),
             _ => None,
         }
     }

@@ -1,50 +1,140 @@
 //! Signs that what is staged is not what the table's past says it must be. Each of them would lose rows silently, or
 //! repeat them; so each stops the fold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::coordinate::{SourceId, TopicPartition};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
+use model::coordinate::{Coordinate, SourceId, TopicPartition};
 use model::id::PipelineId;
 use model::ledger::{self, Ledger};
 use pipeline::resolved::TableName;
+use staging::object::{self, Object, Projection, Types};
+use staging::record_columns;
 use staging::store::Store;
-use table::catalog::Loaded;
 
 use crate::error::Error;
-use crate::intake::Intake;
+use crate::intake::{Found, Intake};
 use crate::ledger_property;
+use crate::state::State;
 
 /// A topic deleted and made again starts over at offset 0, where the ledger has settled another record. The ledger keeps
-/// some offsets with their timestamps, and every object says those of its ends: where both speak of one offset they must agree.
-pub(crate) fn same_topics(table: &TableName, ledger: &Ledger, intake: &Intake) -> Result<(), Error> {
+/// some offsets with their timestamps: what a staged object says of such an offset, by a row or by an end of its
+/// coverage, must agree. Gives key and reason of an object whose rows can't be read.
+pub(crate) async fn same_topics(
+    store: &dyn Store,
+    table: &TableName,
+    ledger: &Ledger,
+    intake: &Intake,
+) -> Result<Option<(String, String)>, Error> {
     for found in &intake.objects {
-        for (at, covered) in found.footer.coverage.iter() {
-            let Some(known) = ledger.partition(at) else { continue };
-            let disagrees = |sample: &&model::coordinate::Sample| {
-                [covered.first, covered.last]
-                    .iter()
-                    .any(|end| end.offset == sample.offset && end.timestamp_ms != sample.timestamp_ms)
-            };
-            if let Some(sample) = known.samples.iter().find(disagrees) {
-                return Err(recreated(table, at, sample.offset, &found.key));
+        match contradiction(store, table, ledger, found).await {
+            Ok(None) => {}
+            Ok(Some(at)) => return Err(recreated(table, &at, &found.key)),
+            Err(Error::Object { key, source }) if matches!(*source, object::Error::Corrupt { .. }) => {
+                return Ok(Some((key, source.to_string())));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// The first coordinate of which an object says something else than the ledger. Its rows are read only where the ledger
+/// knows an offset inside it: an object that goes on where the last one ended holds none.
+pub(crate) async fn contradiction(
+    store: &dyn Store,
+    table: &TableName,
+    ledger: &Ledger,
+    found: &Found,
+) -> Result<Option<Coordinate>, Error> {
+    let mut inside: BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>> = BTreeMap::new();
+    for (at, covered) in found.footer.coverage.iter() {
+        let Some(known) = ledger.partition(at) else { continue };
+        let mut rows = None;
+        for sample in &known.samples {
+            match [covered.first, covered.last].iter().find(|end| end.offset == sample.offset) {
+                Some(end) if end.timestamp_ms != sample.timestamp_ms => {
+                    return Ok(Some(Coordinate { partition: at.clone(), offset: sample.offset }));
+                }
+                Some(_) => {}
+                None => {
+                    let rows = rows.get_or_insert_with(|| covered.decided().subtract(&covered.filtered_any()));
+                    if rows.contains(sample.offset) {
+                        inside.entry(sample.offset).or_default().push((at, sample.timestamp_ms));
+                    }
+                }
             }
         }
     }
-    Ok(())
+    let name = table.to_string();
+    if inside.is_empty() || found.footer.table(&name).is_none() {
+        return Ok(None);
+    }
+    let fault = |source| Error::object(&found.key, source);
+    let object = match Object::read(store, &found.key).await {
+        Err(object::Error::Store(error)) => return Err(error.into()),
+        other => other.map_err(fault)?,
+    };
+    let columns = [record_columns::TOPIC, record_columns::PARTITION, record_columns::OFFSET, record_columns::TIMESTAMP];
+    let projection = Projection {
+        columns: Some(columns.iter().map(|&name| name.to_owned()).collect()),
+        types: Types::Views,
+        ..Projection::default()
+    };
+    for batch in object.rows(&name, &projection).map_err(fault)? {
+        let batch = batch.map_err(fault)?;
+        if let Some(at) = row_against(&batch, &inside).map_err(fault)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
-fn recreated(table: &TableName, at: &TopicPartition, offset: i64, key: &str) -> Error {
+/// The first row of a batch whose timestamp is not the one known of its offset.
+fn row_against(
+    batch: &RecordBatch,
+    known: &BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>>,
+) -> Result<Option<Coordinate>, object::Error> {
+    let damaged =
+        |name: &str| object::Error::Corrupt { why: format!("its rows have no readable {name}"), source: None };
+    let column = |name: &str| batch.column_by_name(name).ok_or_else(|| damaged(name));
+    let topics = column(record_columns::TOPIC)?.as_string_view_opt().ok_or_else(|| damaged(record_columns::TOPIC))?;
+    let partitions = column(record_columns::PARTITION)?
+        .as_primitive_opt::<Int32Type>()
+        .ok_or_else(|| damaged(record_columns::PARTITION))?;
+    let offsets = column(record_columns::OFFSET)?
+        .as_primitive_opt::<Int64Type>()
+        .ok_or_else(|| damaged(record_columns::OFFSET))?;
+    let times = column(record_columns::TIMESTAMP)?
+        .as_primitive_opt::<TimestampMicrosecondType>()
+        .ok_or_else(|| damaged(record_columns::TIMESTAMP))?;
+    for (row, offset) in offsets.iter().enumerate() {
+        let Some((offset, known)) = offset.and_then(|offset| known.get(&offset).map(|known| (offset, known))) else {
+            continue;
+        };
+        let time = times.is_valid(row).then(|| times.value(row));
+        let here = |at: &TopicPartition| topics.value(row) == at.topic && partitions.value(row) == at.partition;
+        let other = known.iter().find(|(at, ms)| here(at) && ms.and_then(record_columns::micros) != time);
+        if let Some((at, _)) = other {
+            return Ok(Some(Coordinate { partition: (*at).clone(), offset }));
+        }
+    }
+    Ok(None)
+}
+
+fn recreated(table: &TableName, at: &Coordinate, key: &str) -> Error {
+    let Coordinate { partition: TopicPartition { topic, partition, .. }, offset } = at;
     Error::Stopped {
         code: "fold.topic_recreated",
         message: format!(
-            "`{key}` has another record at offset {offset} of topic `{}`, partition {}, than {table} has settled: the topic \
-             was deleted and made again",
-            at.topic, at.partition
+            "`{key}` has another record at offset {offset} of topic `{topic}`, partition {partition}, than {table} has \
+             settled: the topic was deleted and made again"
         ),
-        remedy:
-            "give the pipeline a new source name, so that the new topic's offsets count from their own start; nothing \
-                 staged is lost meanwhile"
-                .to_owned(),
+        remedy: format!(
+            "`frazil reset-source --topic {topic}` counts the new topic's offsets from their own start; nothing staged is \
+             lost meanwhile"
+        ),
     }
 }
 
@@ -73,7 +163,7 @@ pub(crate) fn own_table(table: &TableName, intake: &Intake) -> Result<(), Error>
 pub(crate) async fn own_topics(
     store: &dyn Store,
     pipeline: &PipelineId,
-    loaded: &Loaded,
+    state: &State,
     intake: &Intake,
 ) -> Result<(), Error> {
     let mine = ledger::property(pipeline);
@@ -81,21 +171,21 @@ pub(crate) async fn own_topics(
         .objects
         .iter()
         .flat_map(|found| found.footer.coverage.iter())
-        .map(|(at, _)| (&at.source, at.topic.as_str()))
+        .map(|(at, _)| (state.ledger.origin(&at.source), at.topic.as_str()))
         .collect();
-    for (property, text) in loaded.metadata.properties() {
+    for (property, text) in state.loaded.metadata.properties() {
         if !property.starts_with("frazil.ledger.") || *property == mine {
             continue;
         }
         let other = ledger_property::read(store, property, text).await?;
-        let shared = other.partitions().find(|(at, _)| staged.contains(&(&at.source, at.topic.as_str())));
+        let shared = other.partitions().find(|(at, _)| staged.contains(&(other.origin(&at.source), at.topic.as_str())));
         if let Some((at, _)) = shared {
             let other = property.trim_start_matches("frazil.ledger.");
             return Err(Error::Stopped {
                 code: "fold.shared_topic",
                 message: format!(
                     "pipeline `{other}` has folded topic `{}` into {} already; `{pipeline}` would repeat its rows",
-                    at.topic, loaded.name
+                    at.topic, state.loaded.name
                 ),
                 remedy:
                     "fold into another table; if this is the same pipeline, restore its id at `pipelines/<name>/id`"

@@ -6,6 +6,7 @@ use model::clock::{Minute, Timestamp};
 use model::coordinate::TopicPartition;
 use model::coverage::Coverage;
 use model::id::PipelineId;
+use model::ledger::Ledger;
 use model::verdict::{self, Staged};
 use staging::footer::Footer;
 use staging::list::{self, Listed};
@@ -23,7 +24,7 @@ pub struct Found {
     pub minute: Minute,
     /// Bytes.
     pub size: u64,
-    /// What it says of itself.
+    /// What it says of itself, its partitions as the ledger counts them.
     pub footer: Footer,
     /// How much of it may be used now: all when absent.
     pub limits: Option<BTreeMap<TopicPartition, i64>>,
@@ -59,13 +60,14 @@ impl Found {
 }
 
 /// Lists a pipeline's staged objects from a minute on and reads their footers. Those of `folded` are settled whole and left
-/// out; those of `damaged` are known to be unreadable, whatever their footers say.
+/// out; those of `damaged` are known to be unreadable, whatever their footers say. The ledger says which topics began anew.
 pub(crate) async fn take(
     store: &dyn Store,
     pipeline: &PipelineId,
     low_minute: Option<Minute>,
     folded: &BTreeSet<String>,
     damaged: &BTreeMap<String, String>,
+    ledger: Option<&Ledger>,
 ) -> Result<Intake, Error> {
     let mut passes = list::two_passes(store, pipeline, low_minute).await?;
     for pass in [&mut passes.first, &mut passes.second] {
@@ -75,10 +77,10 @@ pub(crate) async fn take(
     let known: BTreeSet<String> = passes.first.objects.iter().map(|o| o.key.to_string()).collect();
     let mut intake =
         Intake { objects: Vec::new(), later: Vec::new(), quarantined: Vec::new(), foreign: passes.first.foreign, date };
-    let first = open_all(store, pipeline, passes.first.objects, damaged, &mut intake.quarantined).await?;
+    let first = open_all(store, pipeline, passes.first.objects, damaged, ledger, &mut intake.quarantined).await?;
     let second: Vec<Listed> =
         passes.second.objects.into_iter().filter(|o| !known.contains(&o.key.to_string())).collect();
-    let second = open_all(store, pipeline, second, damaged, &mut intake.quarantined).await?;
+    let second = open_all(store, pipeline, second, damaged, ledger, &mut intake.quarantined).await?;
 
     let coverages = |found: &[Found]| -> Vec<Coverage> { found.iter().map(|f| f.footer.coverage.clone()).collect() };
     let (first_coverage, second_coverage) = (coverages(&first), coverages(&second));
@@ -98,11 +100,17 @@ pub(crate) async fn take(
     Ok(intake)
 }
 
+/// Where the table's ledger counts a partition of an object: a topic that was made again counts under its epoch.
+fn counted(ledger: Option<&Ledger>, at: &TopicPartition, minute: Minute) -> TopicPartition {
+    ledger.map_or_else(|| at.clone(), |ledger| ledger.counted(at, minute))
+}
+
 async fn open_all(
     store: &dyn Store,
     pipeline: &PipelineId,
     listed: Vec<Listed>,
     damaged: &BTreeMap<String, String>,
+    ledger: Option<&Ledger>,
     quarantined: &mut Vec<(String, Minute, String)>,
 ) -> Result<Vec<Found>, Error> {
     let mut found = Vec::with_capacity(listed.len());
@@ -123,7 +131,13 @@ async fn open_all(
                 let why = format!("it was written in minute {}{own}: it is a copy of another object", footer.minute);
                 quarantined.push((key, minute, why));
             }
-            Ok(footer) => found.push(Found { key, minute, size: object.size, footer, limits: None }),
+            Ok(mut footer) => match footer.coverage.renamed(|at| counted(ledger, at, minute)) {
+                Ok(coverage) => {
+                    footer.coverage = coverage;
+                    found.push(Found { key, minute, size: object.size, footer, limits: None });
+                }
+                Err(fault) => quarantined.push((key, minute, fault.to_string())),
+            },
             Err(error @ object::Error::Corrupt { .. }) => quarantined.push((key, minute, error.to_string())),
             // Maintenance removes settled objects while we list; one that is gone was settled.
             Err(object::Error::Store(store::Error::NotFound { .. })) => {}

@@ -7,21 +7,30 @@
 //! What a fold never does: delete a file or a staged object, commit the ledger apart from its rows, trust its own memory
 //! of what an earlier run did.
 
+mod anchor;
 mod bind;
+mod budget;
 mod commit;
 mod dedup;
 mod error;
 mod evidence;
+mod history;
 mod intake;
 mod ledger_property;
+pub mod pause;
 pub mod plan;
 mod report;
+mod reset;
+pub mod retained;
+pub mod rewind;
 mod rows;
 mod run;
 mod state;
 
+pub use budget::Budget;
 pub use error::Error;
 pub use report::{Report, TableReport};
+pub use reset::{Reset, ResetPlan};
 pub use run::{Fold, Settings};
 
 #[cfg(test)]

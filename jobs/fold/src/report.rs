@@ -12,7 +12,9 @@ pub struct Report {
     pub tables: Vec<TableReport>,
     /// Staged objects that the run found and used.
     pub staged_objects: u64,
-    /// Bytes of these objects.
+    /// Staged objects that the run's budget left for the next one.
+    pub objects_left: u64,
+    /// Bytes of the objects used.
     pub staged_bytes: u64,
     /// Attempts that others' commits made vain.
     pub conflicts_retried: u32,

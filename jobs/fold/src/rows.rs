@@ -7,7 +7,7 @@ use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringViewArray};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
 use merge::dedup::Origin;
-use model::coordinate::{SourceId, TopicPartition};
+use model::coordinate::TopicPartition;
 use model::interval::Intervals;
 use staging::footer::Footer;
 use staging::object::{self, Object, Projection, Types};
@@ -61,8 +61,15 @@ pub(crate) fn admitted(
 ) -> Result<Vec<Admitted>, Error> {
     let footer = object.footer();
     // All rows of the object are admitted when it speaks for every coordinate that it decided about: the common case.
-    let whole = footer.coverage.iter().all(|(at, c)| admitted.get(at).is_some_and(|a| a.contains_all(&c.decided())));
-    let mut wanted = Wanted::new(admitted, whole);
+    // The ledger may count them under another source than the object does.
+    let admitted: BTreeMap<(&str, i32), _> =
+        admitted.iter().map(|(at, offsets)| ((at.topic.as_str(), at.partition), (at, offsets))).collect();
+    let whole = footer.coverage.iter().all(|(at, covered)| {
+        admitted
+            .get(&(at.topic.as_str(), at.partition))
+            .is_some_and(|(_, offsets)| offsets.contains_all(&covered.decided()))
+    });
+    let mut wanted = Wanted::new(&admitted, whole);
 
     let rows = object.rows(table, &Projection { types: Types::Views, ..Projection::default() })?;
     let staged = rows.schema();
@@ -140,23 +147,22 @@ fn repeated<'f>(footer: &'f Footer, staged: &Schema) -> Result<Vec<(&'f str, usi
 struct Wanted<'a> {
     by_topic: HashMap<&'a str, HashMap<i32, Place<'a>>>,
     whole: bool,
-    source: Option<&'a SourceId>,
 }
 
 struct Place<'a> {
+    at: &'a TopicPartition,
     admitted: &'a Intervals,
     rows: u64,
 }
 
 impl<'a> Wanted<'a> {
-    fn new(admitted: &'a BTreeMap<TopicPartition, Intervals>, whole: bool) -> Self {
-        // One object is one invocation's, and an invocation has one source.
-        let source = admitted.keys().next().map(|at| &at.source);
+    fn new(admitted: &BTreeMap<(&'a str, i32), (&'a TopicPartition, &'a Intervals)>, whole: bool) -> Self {
+        // One object is one invocation's, and an invocation has one source: topic and partition tell its rows apart.
         let mut by_topic: HashMap<&str, HashMap<i32, Place<'_>>> = HashMap::new();
-        for (at, admitted) in admitted.iter().filter(|(at, _)| Some(&at.source) == source) {
-            by_topic.entry(&at.topic).or_default().insert(at.partition, Place { admitted, rows: 0 });
+        for ((topic, partition), (at, admitted)) in admitted {
+            by_topic.entry(topic).or_default().insert(*partition, Place { at, admitted, rows: 0 });
         }
-        Self { by_topic, whole, source }
+        Self { by_topic, whole }
     }
 
     /// Which rows to keep; `None` for all.
@@ -196,12 +202,8 @@ impl<'a> Wanted<'a> {
     }
 
     fn into_counts(self, counted: &mut BTreeMap<TopicPartition, u64>) {
-        let Some(source) = self.source else { return };
-        for (topic, partitions) in self.by_topic {
-            for (partition, place) in partitions {
-                let at = TopicPartition { source: source.clone(), topic: topic.to_owned(), partition };
-                *counted.entry(at).or_default() += place.rows;
-            }
+        for place in self.by_topic.into_values().flat_map(HashMap::into_values) {
+            *counted.entry(place.at.clone()).or_default() += place.rows;
         }
     }
 }

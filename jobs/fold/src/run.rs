@@ -17,19 +17,21 @@ use model::verdict::Judgement;
 use pipeline::resolved::{Mode, Pipeline};
 use staging::key;
 use staging::object::{self, Object};
-use staging::store::{self, Store};
-use table::catalog::{Catalog, Loaded, TableCreation};
+use staging::store::Store;
+use table::catalog::{Catalog, Loaded, TableCreation, metadata};
 use table::data_file::{PartitionedWriter, Target};
 use table::fault::Fault;
 use table::snapshot::{self, Change, NewFile};
 use table::{partition, schema, sort};
 
 use crate::bind::{self, Binding};
+use crate::budget::{self, Budget};
 use crate::commit::{Attempt, Settled};
 use crate::dedup::Candidates;
 use crate::error::Error;
 use crate::evidence;
 use crate::intake::{self, Intake};
+use crate::pause;
 use crate::plan::{Plan, plan};
 use crate::report::{Report, TableReport};
 use crate::rows;
@@ -54,6 +56,8 @@ const MAPPING_VERSION: &str = "1";
 pub struct Settings {
     /// Bytes of rows held in memory before they are written out.
     pub memory_bytes: usize,
+    /// How much it may take.
+    pub budget: Budget,
     /// Plan only: nothing is written, not even the table.
     pub dry_run: bool,
 }
@@ -61,7 +65,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         // Half of a small machine; a function passes its own share.
-        Self { memory_bytes: 512 * 1024 * 1024, dry_run: false }
+        Self { memory_bytes: 512 * 1024 * 1024, budget: Budget::default(), dry_run: false }
     }
 }
 
@@ -87,7 +91,7 @@ pub struct Fold {
 }
 
 /// How one attempt ended.
-enum Ended {
+pub(crate) enum Ended {
     Done(TableReport),
     /// Plan again: others committed, or an answer was lost.
     Again,
@@ -102,8 +106,9 @@ impl Fold {
     /// See [`Error`]. After any of them the table is as it was or holds the whole commit, and nothing staged is lost.
     pub async fn run(&self) -> Result<Report, Error> {
         self.not_paused().await?;
+        let budget = self.budget().await?;
         if self.settings.dry_run {
-            return self.fold().await;
+            return self.fold(budget).await;
         }
         let started = self.clock.now();
         let mut run = Run {
@@ -113,12 +118,12 @@ impl Fold {
             started,
             until: started.plus_micros(RUN_MICROS_MAX),
             finished: None,
-            budget_bytes: None,
+            budget_bytes: budget.bytes,
             failure: None,
             figures: BTreeMap::new(),
         };
         self.note(&run).await?;
-        let outcome = self.fold().await;
+        let outcome = self.fold(budget).await;
         run.finished = Some(self.clock.now());
         match &outcome {
             Ok(report) => {
@@ -145,26 +150,20 @@ impl Fold {
     }
 
     async fn not_paused(&self) -> Result<(), Error> {
-        match self.store.get(&key::paused(&self.pipeline.name)).await {
-            Err(store::Error::NotFound { .. }) => Ok(()),
-            Ok(why) => {
-                let pause: serde_json::Value = serde_json::from_slice(&why).unwrap_or_default();
-                if pause.get("stage").and_then(|s| s.as_str()).is_some_and(|stage| stage == "ingest") {
-                    return Ok(());
-                }
-                let text = pause.get("why").and_then(|w| w.as_str()).unwrap_or("no reason was left");
-                Err(Error::Paused(text.to_owned()))
+        match pause::read(self.store.as_ref(), &self.pipeline.name).await? {
+            Some(pause) if pause.holds(Stage::Fold) => {
+                Err(Error::Paused(pause.why.unwrap_or_else(|| "no reason was left".to_owned())))
             }
-            Err(error) => Err(error.into()),
+            _ => Ok(()),
         }
     }
 
-    async fn fold(&self) -> Result<Report, Error> {
+    async fn fold(&self, budget: Budget) -> Result<Report, Error> {
         let mut report = Report::default();
         let mut damaged: BTreeMap<String, String> = BTreeMap::new();
         let mut attempts = 0;
         loop {
-            match self.attempt(&damaged, &mut report).await? {
+            match self.attempt(&damaged, budget, &mut report).await? {
                 Ended::Done(table) => {
                     report.tables.push(table);
                     return Ok(report);
@@ -188,7 +187,12 @@ impl Fold {
         }
     }
 
-    async fn attempt(&self, damaged: &BTreeMap<String, String>, report: &mut Report) -> Result<Ended, Error> {
+    async fn attempt(
+        &self,
+        damaged: &BTreeMap<String, String>,
+        budget: Budget,
+        report: &mut Report,
+    ) -> Result<Ended, Error> {
         let loaded = self.catalog.load(&self.pipeline.table.name).await?;
         let state = match loaded {
             None => {
@@ -207,8 +211,11 @@ impl Fold {
             Some(state) => state.folded(self.store.as_ref(), &self.id).await?,
             None => BTreeSet::new(),
         };
-        let intake = intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged).await?;
+        let ledger = state.as_ref().map(|s| &s.ledger);
+        let mut intake = intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged, ledger).await?;
         self.clock_agrees(&intake)?;
+        let left = budget::cut(&mut intake, ledger, &self.pipeline.table.name.to_string(), budget);
+        report.objects_left = left as u64;
         report.staged_objects = intake.objects.len() as u64;
         report.staged_bytes = intake.objects.iter().map(|o| o.size).sum();
         report.quarantined = intake.quarantined.iter().map(|(key, _, why)| (key.clone(), why.clone())).collect();
@@ -216,7 +223,13 @@ impl Fold {
 
         evidence::own_table(&self.pipeline.table.name, &intake)?;
         let Some(newest) = intake.objects.iter().max_by_key(|o| (o.footer.precedence(), &o.key)) else {
-            return Ok(Ended::Done(self.unchanged()));
+            return match state {
+                Some(state) => {
+                    let plan = plan(&state.ledger, &BTreeMap::new(), &intake);
+                    self.stay(state, &plan, intake.date).await
+                }
+                None => Ok(Ended::Done(self.unchanged())),
+            };
         };
         let state = match state {
             Some(state) => state,
@@ -230,14 +243,15 @@ impl Fold {
                 None => return Ok(Ended::Again),
             },
         };
-        evidence::own_topics(self.store.as_ref(), &self.id, &state.loaded, &intake).await?;
-        evidence::same_topics(&self.pipeline.table.name, &state.ledger, &intake)?;
+        evidence::own_topics(self.store.as_ref(), &self.id, &state, &intake).await?;
+        let name = &self.pipeline.table.name;
+        if let Some((key, why)) = evidence::same_topics(self.store.as_ref(), name, &state.ledger, &intake).await? {
+            return Ok(Ended::Damaged(key, why));
+        }
         let undelivered = state.undelivered(self.store.as_ref(), &self.id).await?;
         let plan = plan(&state.ledger, &undelivered, &intake);
         if plan.is_empty() || self.settings.dry_run {
-            let mut table = self.planned(&plan);
-            table.metadata_location = Some(state.loaded.metadata_location.clone());
-            return Ok(Ended::Done(table));
+            return self.stay(state, &plan, intake.date).await;
         }
         let binding = match &state.binding {
             Some(binding) => binding.clone(),
@@ -369,18 +383,27 @@ impl Fold {
     /// Settles and commits. After a certain conflict with the ledger unmoved, the files stay and only the manifest list
     /// is made anew; after an unknown outcome only a positive look-up counts, and otherwise everything starts over under
     /// new names.
-    async fn commit(&self, attempt: &Attempt<'_>, mut state: State, files: Vec<DataFile>) -> Result<Ended, Error> {
+    pub(crate) async fn commit(
+        &self,
+        attempt: &Attempt<'_>,
+        mut state: State,
+        files: Vec<DataFile>,
+    ) -> Result<Ended, Error> {
         let spec_id = state.loaded.metadata.default_partition_spec_id();
         let data_files = files.len() as u64;
         let change = Change::append(files.into_iter().map(|file| NewFile { spec_id, file }).collect());
-        let mut settled = attempt.settle(&state).await?;
-        let mut prepared =
-            snapshot::prepare(&state.loaded, change, settled.terms.clone(), &self.io, self.ids.as_ref()).await?;
+        let written = snapshot::plan(&state.loaded, change)?.write(&self.io, self.ids.as_ref()).await?;
+        let snapshot_id = written.snapshot_id();
+        let mut settled = attempt.settle(&state, snapshot_id).await?;
+        let mut prepared = written.attach(&state.loaded, settled.terms.clone(), &self.io, self.ids.as_ref()).await?;
         for _ in 0..REBASES_MAX {
             let sent =
                 self.catalog.commit(&state.loaded, prepared.requirements().to_vec(), prepared.updates().to_vec()).await;
             let error = match sent {
-                Ok(loaded) => return Ok(Ended::Done(self.done(attempt, &loaded, &prepared, data_files))),
+                Ok(loaded) => {
+                    self.drop_metadata(&state.loaded, &loaded).await;
+                    return Ok(Ended::Done(self.done(attempt, &loaded, &prepared, data_files)));
+                }
                 Err(error) => error,
             };
             if !matches!(error.kind(), Kind::Conflict | Kind::OutcomeUnknown) {
@@ -403,17 +426,27 @@ impl Fold {
                 return Ok(Ended::Again);
             }
             state = now;
-            settled = attempt.settle(&state).await?;
+            settled = attempt.settle(&state, snapshot_id).await?;
             prepared = prepared.rebase(&state.loaded, settled.terms.clone(), &self.io, self.ids.as_ref()).await?;
         }
         Ok(Ended::Again)
+    }
+
+    /// Deletes the metadata files that the table's own log has just dropped, where the table asks for it.
+    async fn drop_metadata(&self, before: &Loaded, after: &Loaded) {
+        for file in metadata::dropped(&before.metadata, &after.metadata) {
+            // The commit stands: a file that stays is an orphan, which maintenance removes by age.
+            if let Err(error) = self.io.delete(&file).await {
+                tracing::warn!(file, %error, "an old metadata file could not be deleted");
+            }
+        }
     }
 
     fn unchanged(&self) -> TableReport {
         TableReport { name: self.pipeline.table.name.to_string(), ..TableReport::default() }
     }
 
-    fn planned(&self, plan: &Plan) -> TableReport {
+    pub(crate) fn planned(&self, plan: &Plan) -> TableReport {
         let counts = plan.judgement.counts();
         let decided: u64 = plan.judgement.partitions.values().map(|s| s.decided.count()).sum();
         // One row a record, as long as nothing explodes, and before rows are compared; a commit says what was really added.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iceberg::spec::TableMetadata;
+use iceberg::spec::{SnapshotRef, TableMetadata};
 use model::clock::Timestamp;
 use model::coordinate::TopicPartition;
 use model::failure::Kind;
@@ -18,6 +18,7 @@ use table::snapshot::ancestry;
 
 use crate::bind::{self, Binding};
 use crate::error::Error;
+use crate::history;
 use crate::ledger_property;
 
 /// Settlements looked at when a ledger is missing. There are as many as folds within the retention; to be sure that none
@@ -41,7 +42,10 @@ pub(crate) struct State {
 }
 
 /// One snapshot's word for a pipeline's commit: its id and the key of its settlement.
-fn commit_of<'a>(summary: &'a std::collections::HashMap<String, String>, key: &str) -> Option<(&'a str, &'a str)> {
+pub(crate) fn commit_of<'a>(
+    summary: &'a std::collections::HashMap<String, String>,
+    key: &str,
+) -> Option<(&'a str, &'a str)> {
     summary.get(key)?.split_once(' ')
 }
 
@@ -84,9 +88,14 @@ impl State {
             return Ok(Self { loaded, uuid, ledger, binding: None, first_run: true });
         };
         let ledger = ledger_property::read(store, &property, text).await?;
-        not_moved(metadata, id, &ledger, &loaded)?;
+        history::not_moved(store, id, &ledger, &loaded).await?;
+        Self::with_ledger(id, loaded, ledger)
+    }
+
+    /// A table with a ledger that its history was held against, or that a person chose.
+    pub(crate) fn with_ledger(id: &PipelineId, loaded: Loaded, ledger: Ledger) -> Result<Self, Error> {
         let name = bind::property(id);
-        let binding = match metadata.properties().get(&name) {
+        let binding = match loaded.metadata.properties().get(&name) {
             Some(text) => Binding::from_property(&name, text)?,
             None => {
                 return Err(Error::Stopped {
@@ -96,6 +105,7 @@ impl State {
                 });
             }
         };
+        let uuid = TableUuid::new(loaded.metadata.uuid().to_string());
         Ok(Self { loaded, uuid, ledger, binding: Some(binding), first_run: false })
     }
 
@@ -108,25 +118,11 @@ impl State {
         store: &dyn Store,
         id: &PipelineId,
     ) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
-        let mut known: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
         if self.ledger.totals().undelivered == 0 {
-            return Ok(known);
+            return Ok(BTreeMap::new());
         }
-        let settlements = self.settlements(store, id, usize::MAX, Timestamp::from_micros(i64::MIN)).await?;
-        for settlement in settlements.iter().rev() {
-            for (list, adds) in [(&settlement.undelivered, true), (&settlement.found, false)] {
-                for entry in list {
-                    let at = TopicPartition {
-                        source: entry.source.clone(),
-                        topic: entry.topic.clone(),
-                        partition: entry.partition,
-                    };
-                    let set = known.entry(at).or_default();
-                    *set = if adds { set.union(&entry.offsets) } else { set.subtract(&entry.offsets) };
-                }
-            }
-        }
-        Ok(known)
+        let every = Timestamp::from_micros(i64::MIN);
+        Ok(never_delivered(&self.settlements(store, id, usize::MAX, every).await?))
     }
 
     /// Keys of staged objects that a retained commit has folded whole, as far as a listing from `low_minute` on would show
@@ -141,7 +137,6 @@ impl State {
         Ok(settlements.into_iter().flat_map(|s| s.objects).collect())
     }
 
-    /// The settlements of retained commits, newest first, written at `since` or later.
     async fn settlements(
         &self,
         store: &dyn Store,
@@ -149,31 +144,7 @@ impl State {
         max: usize,
         since: Timestamp,
     ) -> Result<Vec<Settlement>, Error> {
-        let summary = summary_key(id);
-        let mut settlements: Vec<Settlement> = Vec::new();
-        let mut last = "";
-        for snapshot in ancestry(&self.loaded.metadata) {
-            let Some((_, key)) = commit_of(&snapshot.summary().additional_properties, &summary) else { continue };
-            // Other writers may carry the key on; each settlement counts once.
-            if key == last {
-                continue;
-            }
-            last = key;
-            match read_settlement(store, key).await {
-                Ok(Some(settlement)) if settlement.at < since => break,
-                Ok(Some(settlement)) => settlements.push(settlement),
-                Ok(None) => tracing::warn!(key, "a settlement named by a snapshot is gone"),
-                // It is as good as gone. What it said of rows is in the ledger, which is checked on its own.
-                Err(error) if error.kind() == Kind::Corrupt => {
-                    tracing::warn!(key, %error, "a settlement named by a snapshot can't be read");
-                }
-                Err(error) => return Err(error),
-            }
-            if settlements.len() >= max {
-                break;
-            }
-        }
-        Ok(settlements)
+        settlements_of(store, id, ancestry(&self.loaded.metadata), max, since).await
     }
 
     /// Whether an attempt of ours is in the table: in the ledger, else in a snapshot's summary. The ledger remembers the
@@ -187,27 +158,54 @@ impl State {
     }
 }
 
-/// The newest commit on main's retained ancestry must be the ledger's newest: a table moved back, moved forward or
-/// replaced by other hands would lose or repeat rows.
-fn not_moved(metadata: &TableMetadata, id: &PipelineId, ledger: &Ledger, loaded: &Loaded) -> Result<(), Error> {
-    let key = summary_key(id);
-    let newest = ancestry(metadata)
-        .find_map(|snapshot| commit_of(&snapshot.summary().additional_properties, &key).map(|(commit, _)| commit));
-    let expected = ledger.commits.front().map_or("none", CommitId::as_str);
-    if newest == Some(expected) {
-        return Ok(());
+/// The settlements of these snapshots' commits, written at `since` or later. Snapshots come newest first.
+pub(crate) async fn settlements_of<'a>(
+    store: &dyn Store,
+    id: &PipelineId,
+    snapshots: impl Iterator<Item = &'a SnapshotRef>,
+    max: usize,
+    since: Timestamp,
+) -> Result<Vec<Settlement>, Error> {
+    let summary = summary_key(id);
+    let mut settlements: Vec<Settlement> = Vec::new();
+    let mut last = "";
+    for snapshot in snapshots {
+        let Some((_, key)) = commit_of(&snapshot.summary().additional_properties, &summary) else { continue };
+        // Other writers may carry the key on; each settlement counts once.
+        if key == last {
+            continue;
+        }
+        last = key;
+        match read_settlement(store, key).await {
+            Ok(Some(settlement)) if settlement.at < since => break,
+            Ok(Some(settlement)) => settlements.push(settlement),
+            Ok(None) => tracing::warn!(key, "a settlement named by a snapshot is gone"),
+            // It is as good as gone. What it said of rows is in the ledger, which is checked on its own.
+            Err(error) if error.kind() == Kind::Corrupt => {
+                tracing::warn!(key, %error, "a settlement named by a snapshot can't be read");
+            }
+            Err(error) => return Err(error),
+        }
+        if settlements.len() >= max {
+            break;
+        }
     }
-    let found = newest.map_or_else(|| "no snapshot of this pipeline".to_owned(), |c| format!("commit {c}"));
-    Err(Error::Stopped {
-        code: "fold.rewound",
-        message: format!(
-            "{}: its ledger ends with commit {expected}, and its history ends with {found}: the table was rolled back, \
-             rolled forward, replaced, or its snapshots expired, by another hand",
-            loaded.name
-        ),
-        remedy: "move main to the snapshot whose summary names the ledger's commit; nothing staged is lost meanwhile"
-            .to_owned(),
-    })
+    Ok(settlements)
+}
+
+/// The exact offsets that these settlements, newest first, leave as never delivered.
+pub(crate) fn never_delivered(settlements: &[Settlement]) -> BTreeMap<TopicPartition, Intervals> {
+    let mut known: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
+    for settlement in settlements.iter().rev() {
+        for (list, adds) in [(&settlement.undelivered, true), (&settlement.found, false)] {
+            for entry in list {
+                let (source, topic) = (entry.source.clone(), entry.topic.clone());
+                let set = known.entry(TopicPartition { source, topic, partition: entry.partition }).or_default();
+                *set = if adds { set.union(&entry.offsets) } else { set.subtract(&entry.offsets) };
+            }
+        }
+    }
+    known
 }
 
 /// Makes sure that no other table of this name was folded into: a catalog that was lost or emptied, or a table that was
@@ -281,7 +279,8 @@ async fn never_committed(
         code: "fold.ledger_missing",
         message: format!("{} has no ledger of this pipeline, but {what}: folding would repeat rows", loaded.name),
         remedy: format!(
-            "set the table property `{}` back to what an earlier metadata file holds; nothing staged is lost meanwhile",
+            "set the table property `{}` back to what an earlier metadata file holds, or let `frazil recover --refold` take the \
+             ledger of main's newest commit; nothing staged is lost meanwhile",
             ledger::property(id)
         ),
     };
@@ -325,7 +324,7 @@ fn never_made(metadata: &TableMetadata, settlement: &Settlement) -> bool {
     ancestry(metadata).any(|s| s.parent_snapshot_id() == settlement.parent_snapshot)
 }
 
-async fn read_settlement(store: &dyn Store, key: &str) -> Result<Option<Settlement>, Error> {
+pub(crate) async fn read_settlement(store: &dyn Store, key: &str) -> Result<Option<Settlement>, Error> {
     match store.get(key).await {
         Ok(bytes) => Settlement::from_json(&bytes)
             .map(Some)

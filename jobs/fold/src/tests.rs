@@ -32,10 +32,14 @@ use testkit::store_memory::MemoryStore;
 
 use super::*;
 
+mod anchors;
+mod budgets;
 mod crashes;
 mod dedup;
+mod epochs;
 mod faults;
 mod history;
+mod rewinds;
 
 /// 2026-11-29T14:00:00Z
 const START: Timestamp = Timestamp::from_micros(1_795_960_800_000_000);
@@ -92,6 +96,16 @@ impl World {
         key.to_string()
     }
 
+    /// Lets time pass.
+    fn wait(&self, minutes: i64) {
+        self.clock.advance_micros(minutes * 60_000_000);
+    }
+
+    async fn ledger(&self) -> model::ledger::Ledger {
+        let loaded = self.loaded().await;
+        model::ledger::Ledger::from_json(&loaded.metadata.properties()[&model::ledger::property(&self.id)]).unwrap()
+    }
+
     async fn loaded(&self) -> Loaded {
         self.catalog.load(&self.pipeline.table.name).await.unwrap().unwrap()
     }
@@ -126,6 +140,11 @@ fn at(partition: i32) -> TopicPartition {
 }
 
 fn invocation(id: &PipelineId, minute: Minute, parts: &[&str]) -> (Footer, TableRows) {
+    shifted(id, minute, parts, 0)
+}
+
+/// An invocation whose records' timestamps are their offsets and `shift_ms`.
+fn shifted(id: &PipelineId, minute: Minute, parts: &[&str], shift_ms: i64) -> (Footer, TableRows) {
     let mut coverage = Coverage::default();
     let mut record_columns = record_columns::Builder::new(minute, 0);
     let mut ids = Vec::new();
@@ -139,13 +158,13 @@ fn invocation(id: &PipelineId, minute: Minute, parts: &[&str]) -> (Footer, Table
             hits.map(|(n, _)| Interval::new(first + n as i64, first + n as i64).unwrap()).collect()
         };
         for offset in of("r").as_slice().iter().flat_map(|i| i.first()..=i.last()) {
-            record_columns.row(offset, record_columns::micros(offset), 0);
+            record_columns.row(offset, record_columns::micros(offset + shift_ms), 0);
             ids.push(value(partition, offset));
         }
         let delivered = of("rfd");
         let hull = delivered.hull().unwrap();
         let filtered = of("f");
-        let sample = |offset| Sample { offset, timestamp_ms: Some(offset) };
+        let sample = |offset| Sample { offset, timestamp_ms: Some(offset + shift_ms) };
         let covered = PartitionCoverage {
             filtered: if filtered.is_empty() { BTreeMap::new() } else { [(Filtered::Tombstone, filtered)].into() },
             dead: of("d"),

@@ -50,6 +50,18 @@ pub enum Command {
     Decode(Decode),
     /// Answers SQL over the catalog's tables, named `namespace.table`
     Query(Query),
+    /// Removes staged objects and settlements that are not needed any more
+    Maintain(Maintain),
+    /// Holds a pipeline's folds or ingests back
+    Pause(Pause),
+    /// Lets a pipeline go on
+    Unpause(Unpause),
+    /// Moves a table back to an earlier snapshot, the ledgers of all its pipelines with it, and pauses them
+    Rollback(Rollback),
+    /// Goes on after a rollback, by frazil or by another hand
+    Recover(Recover),
+    /// Counts the offsets of a topic that was deleted and made again from their own start
+    ResetSource(ResetSource),
 }
 
 impl Command {
@@ -62,6 +74,12 @@ impl Command {
             Self::Fold(_) => "fold",
             Self::Decode(_) => "decode",
             Self::Query(_) => "query",
+            Self::Maintain(_) => "maintain",
+            Self::Pause(_) => "pause",
+            Self::Unpause(_) => "unpause",
+            Self::Rollback(_) => "rollback",
+            Self::Recover(_) => "recover",
+            Self::ResetSource(_) => "reset-source",
         }
     }
 }
@@ -180,6 +198,123 @@ pub enum Format {
     Jsonl,
     /// RFC 4180, with a header line
     Csv,
+}
+
+/// `frazil maintain`
+#[derive(Clone, Debug, Args)]
+pub struct Maintain {
+    #[command(flatten)]
+    pub named: Named,
+    /// One kind of maintenance (this version has one)
+    #[arg(long, value_enum)]
+    pub only: Option<Kind>,
+    /// Says what would be removed; nothing is
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// A kind of maintenance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Staged objects that were settled longer ago than the retention, and settlements that nothing names
+    Staging,
+}
+
+/// What a pause holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Held {
+    /// Kafka to staged objects
+    Ingest,
+    /// Staged objects to snapshots
+    Fold,
+}
+
+/// `frazil pause`
+#[derive(Clone, Debug, Args)]
+pub struct Pause {
+    #[command(flatten)]
+    pub named: Named,
+    /// What to hold back (everything unless given)
+    #[arg(long, value_enum)]
+    pub stage: Option<Held>,
+    /// Why, for whoever meets it
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
+    /// Says what would be held back; nothing is written
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `frazil unpause`
+#[derive(Clone, Debug, Args)]
+pub struct Unpause {
+    #[command(flatten)]
+    pub named: Named,
+    /// What goes on (everything unless given)
+    #[arg(long, value_enum)]
+    pub stage: Option<Held>,
+    /// Says what would go on; nothing is written
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `frazil rollback`
+#[derive(Clone, Debug, Args)]
+pub struct Rollback {
+    #[command(flatten)]
+    pub named: Named,
+    /// `snapshot:ID`, or a time (2026-11-01T00:00Z, -2h): to the snapshot that was main's newest then
+    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    pub to: String,
+    /// Does it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Says what would be done, and what would be missing; exit code 3 when something would
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `frazil recover`
+#[derive(Clone, Debug, Args)]
+#[command(group = clap::ArgGroup::new("choice").args(["refold", "keep_ledger"]).required(true))]
+pub struct Recover {
+    #[command(flatten)]
+    pub named: Named,
+    /// What main no longer holds is folded again from what is staged
+    #[arg(long)]
+    pub refold: bool,
+    /// What main no longer holds stays away
+    #[arg(long)]
+    pub keep_ledger: bool,
+    /// Does it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Says what would be done, and what would be missing; exit code 3 when something would
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `frazil reset-source`
+#[derive(Clone, Debug, Args)]
+pub struct ResetSource {
+    #[command(flatten)]
+    pub named: Named,
+    /// The topic that was made again
+    #[arg(long, value_name = "T")]
+    pub topic: String,
+    /// One partition of it (all of them unless given)
+    #[arg(long, value_name = "P")]
+    pub partition: Option<i32>,
+    /// What was staged in this minute or later is of the new topic (from the first object that contradicts the ledger on,
+    /// unless given)
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub since: Option<String>,
+    /// Does it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Says what would be done; nothing is written
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 fn share(text: &str) -> Result<f64, String> {

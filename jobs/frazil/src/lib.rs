@@ -13,6 +13,7 @@ mod environment;
 pub mod generator;
 pub mod host;
 pub mod manners;
+mod moment;
 mod query;
 mod tables;
 mod value;
@@ -78,6 +79,7 @@ pub fn run_on<A: Into<OsString>>(host: Host<'_>, arguments: impl IntoIterator<It
         output,
         stdin: host.stdin,
         progress: Progress::new(host.terminal && !global.quiet),
+        terminal: host.terminal,
         folder: host.folder,
         clock: host.clock,
         ids: host.ids,
@@ -101,6 +103,8 @@ struct Session<'a> {
     output: Output<'a>,
     stdin: &'a mut (dyn std::io::BufRead + Send),
     progress: Progress,
+    /// Whether a person can be asked.
+    terminal: bool,
     folder: PathBuf,
     clock: Arc<dyn model::clock::Clock>,
     ids: Arc<dyn model::id::Ids>,
@@ -119,6 +123,12 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         Command::Ingest(arguments) => runtime.block_on(command::ingest::run(arguments, session)),
         Command::Fold(arguments) => runtime.block_on(command::fold::run(arguments, session)),
         Command::Decode(arguments) => command::decode::run(arguments, session),
+        Command::Maintain(arguments) => runtime.block_on(command::maintain::run(arguments, session)),
+        Command::Pause(arguments) => runtime.block_on(command::pause::run(arguments, session)),
+        Command::Unpause(arguments) => runtime.block_on(command::pause::lift(arguments, session)),
+        Command::Rollback(arguments) => runtime.block_on(command::rewind::rollback(arguments, session)),
+        Command::Recover(arguments) => runtime.block_on(command::rewind::recover(arguments, session)),
+        Command::ResetSource(arguments) => runtime.block_on(command::rewind::reset(arguments, session)),
         // Planners recurse once per operator of a statement; how many there may be is bounded with this stack in mind.
         Command::Query(arguments) => std::thread::scope(|scope| {
             let work = || runtime.block_on(command::query::run(arguments, session));

@@ -125,6 +125,18 @@ impl Coverage {
         self.0.get(at)
     }
 
+    /// The same coverage of partitions under other names.
+    ///
+    /// # Errors
+    /// When two of them get one name.
+    pub fn renamed(&self, name: impl Fn(&TopicPartition) -> TopicPartition) -> Result<Self, Fault> {
+        let mut renamed = Self::default();
+        for (at, covered) in &self.0 {
+            renamed.insert(name(at), covered.clone())?;
+        }
+        Ok(renamed)
+    }
+
     /// How many coordinates were delivered.
     #[must_use]
     pub fn delivered_count(&self) -> u64 {

@@ -123,8 +123,47 @@ pub struct Ledger {
     /// How far event time has come, where the pipeline tells late rows from others.
     #[serde(default, rename = "event_time", skip_serializing_if = "Option::is_none")]
     pub watermark: Option<Watermark>,
+    /// The snapshot that the newest commit made: once it is expired, what stands on it still shows that main was not moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<i64>,
+    /// Topics that were deleted and made again, in the order in which that was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub epochs: Vec<Epoch>,
     /// Progress by source, topic and partition.
     pub sources: BTreeMap<SourceId, BTreeMap<String, BTreeMap<i32, PartitionLedger>>>,
+}
+
+/// A topic that was deleted and made again: from a minute on its offsets count anew. They do so under a source of their
+/// own, so that a coordinate goes on meaning one record, and what the old topic settled stays settled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// The source as staged objects name it.
+    pub source: SourceId,
+    /// The topic.
+    pub topic: String,
+    /// The partition; every one of the topic when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<i32>,
+    /// Objects staged in this minute and later are of the new topic.
+    pub since: Minute,
+    /// The source that the new topic's coordinates have in the ledger.
+    pub counts_as: SourceId,
+}
+
+impl Epoch {
+    /// An epoch of a topic, or of one of its partitions.
+    #[must_use]
+    pub fn new(source: &SourceId, topic: &str, partition: Option<i32>, since: Minute) -> Self {
+        let counts_as = SourceId::of(&format!("{source}@{since}"));
+        Self { source: source.clone(), topic: topic.to_owned(), partition, since, counts_as }
+    }
+
+    fn holds(&self, at: &TopicPartition, minute: Minute) -> bool {
+        self.source == at.source
+            && self.topic == at.topic
+            && self.partition.is_none_or(|partition| partition == at.partition)
+            && self.since <= minute
+    }
 }
 
 impl Contract for Ledger {
@@ -180,6 +219,8 @@ impl Ledger {
             settled_at: low_minute.start(),
             quarantined: Vec::new(),
             watermark: None,
+            anchor: None,
+            epochs: Vec::new(),
             sources: BTreeMap::new(),
         }
     }
@@ -234,6 +275,20 @@ impl Ledger {
                 })
             })
         })
+    }
+
+    /// Where the ledger counts a partition of an object staged in `minute`: under the newest epoch that holds it.
+    #[must_use]
+    pub fn counted(&self, at: &TopicPartition, minute: Minute) -> TopicPartition {
+        let newest = self.epochs.iter().filter(|epoch| epoch.holds(at, minute)).max_by_key(|epoch| epoch.since);
+        let source = newest.map_or(&at.source, |epoch| &epoch.counts_as);
+        TopicPartition { source: source.clone(), ..at.clone() }
+    }
+
+    /// The source as staged objects name it, of one that the ledger counts under.
+    #[must_use]
+    pub fn origin<'a>(&'a self, source: &'a SourceId) -> &'a SourceId {
+        self.epochs.iter().find(|epoch| epoch.counts_as == *source).map_or(source, |epoch| &epoch.source)
     }
 
     /// All counts together.

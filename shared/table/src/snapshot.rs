@@ -27,7 +27,9 @@ use crate::catalog::{self, Loaded, metadata};
 use crate::storage;
 
 mod attempt;
+pub mod branch;
 mod manifest_list;
+mod manifest_merge;
 pub mod summary;
 
 pub use attempt::{Prepared, Written};

@@ -6,13 +6,13 @@ use model::failure::Kind;
 
 use super::*;
 
-async fn change(world: &World, updates: Vec<TableUpdate>) {
+pub(super) async fn change(world: &World, updates: Vec<TableUpdate>) {
     let loaded = world.loaded().await;
     let requirements = vec![TableRequirement::UuidMatch { uuid: loaded.metadata.uuid() }];
     world.catalog.commit(&loaded, requirements, updates).await.unwrap();
 }
 
-async fn stopped(world: &World, code: &str) -> String {
+pub(super) async fn stopped(world: &World, code: &str) -> String {
     let rows = world.rows().await;
     let error = world.fold().run().await.unwrap_err();
     assert_eq!((error.kind(), error.code()), (Kind::Misconfigured, code), "{error}");
@@ -20,7 +20,7 @@ async fn stopped(world: &World, code: &str) -> String {
     error.to_string()
 }
 
-async fn folded_twice() -> World {
+pub(super) async fn folded_twice() -> World {
     let world = World::new(11);
     world.stage(&["0:0:rrr"]);
     world.fold().run().await.unwrap();
@@ -269,4 +269,37 @@ async fn two_pipelines_may_not_bring_one_topic_to_one_table() {
     assert_eq!((error.code(), error.kind()), ("fold.shared_topic", Kind::Misconfigured));
     assert!(error.to_string().contains("would repeat its rows"), "{error}");
     assert_eq!(world.rows().await, wanted(&["0:0:rrrrrr"]));
+}
+
+#[tokio::test]
+async fn old_metadata_files_go_where_the_table_asks_for_it_and_readers_find_the_rest() {
+    let world = folded_twice().await;
+    let files = |loaded: &Loaded| {
+        let folder = storage::path_of(&loaded.metadata_location).unwrap().parent().unwrap().to_owned();
+        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".metadata.json")).count()
+    };
+    let update = |key: &str, value: &str| {
+        let updates = [(key.to_owned(), value.to_owned())].into();
+        TableUpdate::SetProperties { updates }
+    };
+    change(&world, vec![update("write.metadata.previous-versions-max", "2")]).await;
+    for n in 0..3 {
+        world.stage(&[&format!("0:{}:r", 6 + n)]);
+        world.fold().run().await.unwrap();
+    }
+    let before = files(&world.loaded().await);
+    assert_eq!(before, 7, "the log is short, and nothing is deleted");
+    change(&world, vec![update("write.metadata.delete-after-commit.enabled", "true")]).await;
+    for n in 3..6 {
+        world.stage(&[&format!("0:{}:r", 6 + n)]);
+        world.fold().run().await.unwrap();
+    }
+    let loaded = world.loaded().await;
+    assert_eq!(loaded.metadata.metadata_log().len(), 2);
+    assert_eq!(files(&loaded), before + 1, "three came, and three that the log dropped are gone");
+    for entry in loaded.metadata.metadata_log() {
+        assert!(storage::path_of(&entry.metadata_file).unwrap().exists(), "{}", entry.metadata_file);
+    }
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrrrrrrrrr"]));
 }

@@ -88,5 +88,9 @@ fn human(body: &Body<'_>) -> String {
         row.push(snapshot);
         table.add_row(row);
     }
-    format!("{table}\n{} staged objects, {} bytes", report.staged_objects, report.staged_bytes)
+    let mut text = format!("{table}\n{} staged objects, {} bytes", report.staged_objects, report.staged_bytes);
+    if report.objects_left > 0 {
+        text.push_str(&format!("; {} more wait for the next fold", report.objects_left));
+    }
+    text
 }

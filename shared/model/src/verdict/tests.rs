@@ -34,6 +34,29 @@ fn object(first: i64, what: &str) -> Coverage {
     coverage
 }
 
+#[test]
+fn a_topic_made_again_counts_under_its_newest_epoch() {
+    let minute = |n| Timestamp::from_micros(0).minute().plus(n);
+    let mut ledger = Ledger::empty(minute(0));
+    let elsewhere = TopicPartition { topic: "others".to_owned(), ..at() };
+    let two = TopicPartition { partition: 2, ..at() };
+    ledger.epochs = vec![
+        crate::ledger::Epoch::new(&at().source, "orders", None, minute(10)),
+        crate::ledger::Epoch::new(&at().source, "orders", Some(3), minute(20)),
+    ];
+    let counted = |at: &TopicPartition, n| ledger.counted(at, minute(n)).source;
+    let (first, second) = (ledger.epochs[0].counts_as.clone(), ledger.epochs[1].counts_as.clone());
+    assert_eq!(
+        (counted(&at(), 9), counted(&at(), 10), counted(&at(), 20)),
+        (at().source, first.clone(), second.clone())
+    );
+    assert_eq!(
+        (counted(&two, 9), counted(&two, 25), counted(&elsewhere, 25)),
+        (at().source, first.clone(), at().source)
+    );
+    assert!(first != second && *ledger.origin(&second) == at().source && *ledger.origin(&at().source) == at().source);
+}
+
 /// The smallest harness that folds: a ledger, and the exact undelivered lists that settlements would hold.
 struct Table {
     ledger: Ledger,

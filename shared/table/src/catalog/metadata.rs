@@ -4,6 +4,7 @@
 //! file `<V+1>-<uuid>.metadata.json`; the builder keeps the log of previous files within
 //! `write.metadata.previous-versions-max`. Nothing here deletes an old file.
 
+use std::collections::HashSet;
 use std::str::FromStr;
 
 use iceberg::io::FileIO;
@@ -141,6 +142,20 @@ pub fn stage(
     let metadata = apply(base, requirements, updates, now)?;
     let location = file_location(&metadata, version_of(&base.metadata_location).saturating_add(1), ids)?;
     Ok(Staged { metadata, location })
+}
+
+/// Metadata files that a commit has dropped from the table's log of previous ones, where the table says that they are to be
+/// deleted (`write.metadata.delete-after-commit.enabled`; how long the log is, `write.metadata.previous-versions-max` says).
+/// For after a commit that certainly was applied.
+#[must_use]
+pub fn dropped(base: &TableMetadata, after: &TableMetadata) -> Vec<String> {
+    let wanted = after.properties().get("write.metadata.delete-after-commit.enabled");
+    if wanted.is_none_or(|text| !text.eq_ignore_ascii_case("true")) {
+        return Vec::new();
+    }
+    let kept: HashSet<&str> = after.metadata_log().iter().map(|entry| entry.metadata_file.as_str()).collect();
+    let logged = base.metadata_log().iter().map(|entry| entry.metadata_file.as_str());
+    logged.filter(|file| !kept.contains(file)).map(str::to_owned).collect()
 }
 
 /// The folder of a table's metadata files, manifests and manifest lists: `write.metadata.path`, or `metadata` under the

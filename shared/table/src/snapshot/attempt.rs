@@ -7,6 +7,7 @@ use iceberg::spec::{
 use iceberg::{TableRequirement, TableUpdate};
 use model::id::Ids;
 
+use super::manifest_merge::{self, Merged};
 use super::{Error, Plan, Terms, manifests, summary, supported};
 use crate::catalog::{self, Loaded, metadata};
 
@@ -20,6 +21,12 @@ pub struct Written {
 }
 
 impl Written {
+    /// The id that the snapshot will have, whichever attempt brings it.
+    #[must_use]
+    pub const fn snapshot_id(&self) -> i64 {
+        self.snapshot_id
+    }
+
     /// Writes the manifest list of one attempt on `base`, and gives what its commit needs.
     ///
     /// # Errors
@@ -70,8 +77,15 @@ impl Written {
             Some(snapshot) => manifests(table, snapshot, io).await?,
             None => Vec::new(),
         };
-        let (counts, new) = (&self.plan.counts, self.manifests.len());
-        let properties = counts.summary(parent.map(|p| p.summary()), new, kept.len(), terms.summary);
+        let Merged { manifests: kept, replaced, created, entries } =
+            manifest_merge::merge(table, kept, self.snapshot_id, io, ids).await?;
+        let handled = summary::Manifests {
+            created: self.manifests.len() + created,
+            kept: kept.len() - created,
+            replaced,
+            entries,
+        };
+        let properties = self.plan.counts.summary(parent.map(|p| p.summary()), &handled, terms.summary);
 
         self.attempt = self.attempt.saturating_add(1);
         let location =

@@ -49,6 +49,19 @@ pub struct Counts {
     partitions: HashSet<(i32, Struct)>,
 }
 
+/// What became of the manifests.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Manifests {
+    /// Written for this snapshot.
+    pub(super) created: usize,
+    /// Of the parent's, those that stay.
+    pub(super) kept: usize,
+    /// Of the parent's, those whose entries stand in others now.
+    pub(super) replaced: usize,
+    /// The entries that moved.
+    pub(super) entries: u64,
+}
+
 impl Counts {
     /// Counts a data file.
     pub(super) fn add(&mut self, spec_id: i32, file: &DataFile) {
@@ -59,14 +72,13 @@ impl Counts {
         self.partitions.insert((spec_id, file.partition().clone()));
     }
 
-    /// The summary of a snapshot on `parent` that adds these files in `created` new manifests beside `kept` old ones.
+    /// The summary of a snapshot on `parent` that adds these files.
     ///
     /// A total that the parent does not carry, or carries as something else than a number, is unknown and stays so.
     pub(super) fn summary(
         &self,
         parent: Option<&Summary>,
-        created: usize,
-        kept: usize,
+        manifests: &Manifests,
         extra: BTreeMap<String, String>,
     ) -> BTreeMap<String, String> {
         let added =
@@ -77,10 +89,10 @@ impl Counts {
             put(key, value.to_string());
         }
         put("changed-partition-count", self.partitions.len().to_string());
-        put("manifests-created", created.to_string());
-        put("manifests-kept", kept.to_string());
-        put("manifests-replaced", "0".to_owned());
-        put("entries-processed", "0".to_owned());
+        put("manifests-created", manifests.created.to_string());
+        put("manifests-kept", manifests.kept.to_string());
+        put("manifests-replaced", manifests.replaced.to_string());
+        put("entries-processed", manifests.entries.to_string());
         for (total, adds, _) in TOTALS {
             let before = match parent {
                 None => Some(0),

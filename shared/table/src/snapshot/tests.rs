@@ -331,3 +331,81 @@ fn parents_that_run_in_a_circle_end() {
     let table: TableMetadata = serde_json::from_value(document).unwrap();
     assert_eq!(ancestry(&table).map(|s| s.snapshot_id()).collect::<Vec<_>>(), [2, 1]);
 }
+
+/// A table with a property.
+fn with_property(base: &Loaded, key: &str, value: &str, ids: &SeededIds) -> Loaded {
+    let updates = [(key.to_owned(), value.to_owned())].into();
+    stage(base, &[], &[TableUpdate::SetProperties { updates }], time(6), ids).unwrap().loaded(base.name.clone())
+}
+
+#[tokio::test]
+async fn many_small_manifests_become_one_and_every_file_keeps_its_age() {
+    let (io, ids) = (FileIO::new_with_memory(), SeededIds::new(1));
+    let mut table = with_property(&table(&ids), "commit.manifest.min-count-to-merge", "4", &ids);
+    let mut names = Vec::new();
+    let mut apart = table.clone();
+    for n in 0..10 {
+        let name = format!("f{n}");
+        table = append(&table, vec![file(&name, if n % 2 == 0 { "x" } else { "y" }, 3)], &io, &ids).await;
+        names.push(name);
+        let lists = manifests(&table.metadata, table.metadata.current_snapshot().unwrap(), &io).await.unwrap();
+        assert!(lists.len() <= 4, "{n}: {}", lists.len());
+        if n == 3 {
+            apart = table.clone();
+        }
+    }
+    let ages: Vec<i64> = live(&table, &io).await.iter().map(|(_, _, number)| *number).collect();
+    assert_eq!(ages, (1..=10).collect::<Vec<_>>(), "the n-th file is of the n-th commit");
+    let found: Vec<String> = live(&table, &io).await.into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(found, names);
+    let by: std::collections::HashSet<i64> = live(&table, &io).await.iter().map(|(_, by, _)| *by).collect();
+    assert_eq!(by.len(), 10, "each file is of the snapshot that added it");
+    // The commit that merges says so, and its totals go on.
+    let after = append(&apart, vec![], &io, &ids).await;
+    let head = after.metadata.current_snapshot().unwrap();
+    let counters = counters(head);
+    for counter in
+        ["manifests-created=1", "manifests-kept=0", "manifests-replaced=4", "entries-processed=4", "total-records=12"]
+    {
+        assert!(counters.iter().any(|c| c == counter), "{counter}: {counters:?}");
+    }
+    let [merged] = &manifests(&after.metadata, head, &io).await.unwrap()[..] else { panic!("not one manifest") };
+    assert_eq!((merged.sequence_number, merged.min_sequence_number), (head.sequence_number(), 1));
+    assert_eq!((merged.added_files_count, merged.existing_files_count), (Some(0), Some(4)));
+    let partitions = merged.partitions.as_ref().unwrap();
+    assert!(partitions[0].lower_bound != partitions[0].upper_bound, "x to y");
+}
+
+#[tokio::test]
+async fn manifests_stay_apart_where_a_table_wants_it_and_below_the_number() {
+    for (key, value) in [
+        ("commit.manifest-merge.enabled", "false"),
+        ("commit.manifest.min-count-to-merge", "7"),
+        ("commit.manifest.target-size-bytes", "100"),
+    ] {
+        let (io, ids) = (FileIO::new_with_memory(), SeededIds::new(1));
+        let base = with_property(&table(&ids), "commit.manifest.min-count-to-merge", "3", &ids);
+        let mut table = with_property(&base, key, value, &ids);
+        for n in 0..6 {
+            table = append(&table, vec![file(&format!("f{n}"), "x", 3)], &io, &ids).await;
+        }
+        let lists = manifests(&table.metadata, table.metadata.current_snapshot().unwrap(), &io).await.unwrap();
+        assert_eq!(lists.len(), 6, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_conflict_the_new_bases_manifests_are_merged_and_ours_is_kept() {
+    let (io, ids) = (FileIO::new_with_memory(), SeededIds::new(1));
+    let mut base = with_property(&table(&ids), "commit.manifest.min-count-to-merge", "3", &ids);
+    for n in 0..3 {
+        base = append(&base, vec![file(&format!("f{n}"), "x", 3)], &io, &ids).await;
+    }
+    let mine = prepare(&base, Change::append(vec![file("mine", "x", 4)]), terms(9), &io, &ids).await.unwrap();
+    let theirs = append(&base, vec![file("theirs", "x", 5)], &io, &ids).await;
+    let again = mine.rebase(&theirs, terms(9), &io, &ids).await.unwrap();
+    let after = committed(&theirs, &again, &ids);
+    let ages: Vec<_> = live(&after, &io).await.into_iter().map(|(name, _, number)| (name, number)).collect();
+    let want = [("f0", 1), ("f1", 2), ("f2", 3), ("mine", 5), ("theirs", 4)];
+    assert_eq!(ages, want.map(|(name, number)| (name.to_owned(), number)));
+}

@@ -1,0 +1,208 @@
+//! A topic that was deleted and made again: from a minute on its offsets count anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::clock::Minute;
+use model::coordinate::{SourceId, TopicPartition};
+use model::ledger::Epoch;
+use serde::Serialize;
+use staging::key::StagedKey;
+use staging::object::{self, Object};
+
+use crate::error::Error;
+use crate::evidence;
+use crate::intake;
+use crate::report::TableReport;
+use crate::run::{Ended, Fold};
+use crate::state::State;
+
+/// How often it is planned anew when folds commit in between.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// Which topic begins anew, and from when.
+#[derive(Clone, Debug)]
+pub struct Reset {
+    /// The topic.
+    pub topic: String,
+    /// One partition of it; every one when absent.
+    pub partition: Option<i32>,
+    /// Objects staged in this minute and later are of the new topic. When absent: from the first object on that
+    /// contradicts the ledger, or, where none does, from the next minute of the store's time on.
+    pub since: Option<Minute>,
+}
+
+/// What a reset would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ResetPlan {
+    /// The topic.
+    pub topic: String,
+    /// The partition, where it is one.
+    pub partition: Option<i32>,
+    /// The source as staged objects name it.
+    pub source: SourceId,
+    /// The source under which the new offsets will be counted.
+    pub counts_as: SourceId,
+    /// The first minute of the new topic.
+    pub since: Minute,
+    /// Staged objects that contradict the ledger.
+    pub contradicting: Vec<String>,
+    /// Staged objects of the topic that will count anew.
+    pub objects: u64,
+    /// Rows of the old topic in the table: they stay.
+    pub rows_kept: u64,
+}
+
+fn refused(code: &'static str, message: String, remedy: &str) -> Error {
+    Error::Stopped { code, message, remedy: remedy.to_owned() }
+}
+
+impl Reset {
+    fn is_about(&self, at: &TopicPartition) -> bool {
+        at.topic == self.topic && self.partition.is_none_or(|partition| partition == at.partition)
+    }
+}
+
+impl Fold {
+    /// What [`Fold::reset`] would do.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the topic was never folded, or the minute does not tell the old topic's objects from the new.
+    pub async fn plan_reset(&self, reset: &Reset) -> Result<ResetPlan, Error> {
+        Ok(self.reset_of(reset).await?.0)
+    }
+
+    /// Makes a topic's offsets count anew, in an empty snapshot. What the old topic settled stays settled, and its rows stay.
+    ///
+    /// # Errors
+    /// As [`Fold::plan_reset`], and those of a commit.
+    pub async fn reset(&self, reset: &Reset) -> Result<(ResetPlan, TableReport), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let (plan, mut state, date) = self.reset_of(reset).await?;
+            let epoch = Epoch::new(&plan.source, &plan.topic, plan.partition, plan.since);
+            state.ledger.epochs.push(epoch);
+            if let Ended::Done(table) = self.commit_ledger(state, date).await? {
+                return Ok((plan, table));
+            }
+        }
+        Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts: ATTEMPTS_MAX })
+    }
+
+    async fn reset_of(&self, reset: &Reset) -> Result<(ResetPlan, State, model::clock::Timestamp), Error> {
+        let (store, name) = (self.store.as_ref(), &self.pipeline.table.name);
+        let loaded = self.catalog.load(name).await?;
+        let unknown = || {
+            let what = format!("topic `{}`", reset.topic);
+            let what = reset.partition.map_or(what.clone(), |partition| format!("partition {partition} of {what}"));
+            refused(
+                "fold.reset_unknown",
+                format!("nothing of {what} was ever folded into {name}"),
+                "name another topic",
+            )
+        };
+        let Some(loaded) = loaded else { return Err(unknown()) };
+        let state = State::read(store, &self.pipeline, &self.id, loaded).await?;
+        let ledger = &state.ledger.clone();
+        let known: Vec<_> = ledger.partitions().filter(|(at, _)| reset.is_about(at)).collect();
+        let mut sources: BTreeSet<&SourceId> = known.iter().map(|(at, _)| ledger.origin(&at.source)).collect();
+
+        let folded = state.folded(store, &self.id).await?;
+        let intake =
+            intake::take(store, &self.id, Some(ledger.low_minute), &folded, &BTreeMap::new(), Some(ledger)).await?;
+        let mut contradicting = Vec::new();
+        let mut found_in = BTreeSet::new();
+        for found in intake.objects.iter().filter(|f| f.footer.coverage.iter().any(|(at, _)| reset.is_about(at))) {
+            if let Some(at) = evidence::contradiction(store, name, ledger, found).await?
+                && reset.is_about(&at.partition)
+            {
+                contradicting.push((found.minute, found.key.clone()));
+                found_in.insert(ledger.origin(&at.partition.source).clone());
+            }
+        }
+        if !found_in.is_empty() {
+            sources.retain(|source| found_in.contains(*source));
+        }
+        let mut sources = sources.into_iter();
+        let source = sources.next().ok_or_else(unknown)?.clone();
+        if sources.next().is_some() {
+            return Err(refused(
+                "fold.reset_source",
+                format!(
+                    "topic `{}` was folded from several clusters, and nothing staged says which began anew",
+                    reset.topic
+                ),
+                "wait until records of the new topic are staged, then reset",
+            ));
+        }
+        let first = contradicting.iter().map(|(minute, _)| *minute).min();
+        let since = reset.since.or(first).unwrap_or_else(|| intake.date.minute().plus(1));
+        if since < ledger.low_minute {
+            return Err(refused(
+                "fold.reset_minute",
+                format!(
+                    "everything staged before {} is settled: {since} can't be the new topic's first minute",
+                    ledger.low_minute
+                ),
+                "choose a later minute",
+            ));
+        }
+        let about = |at: &TopicPartition| reset.is_about(at) && at.source == source;
+        self.none_settled_since(since, &folded, &about).await?;
+        let objects = intake.objects.iter().filter(|found| {
+            found.minute >= since
+                && found
+                    .footer
+                    .coverage
+                    .iter()
+                    .any(|(at, _)| reset.is_about(at) && *ledger.origin(&at.source) == source)
+        });
+        let counts_as = Epoch::new(&source, &reset.topic, reset.partition, since).counts_as;
+        let of_source = known.iter().filter(|(at, _)| *ledger.origin(&at.source) == source);
+        if known.iter().any(|(at, _)| at.source == counts_as) {
+            return Err(refused(
+                "fold.reset_again",
+                format!("topic `{}` counts anew from {since} on already", reset.topic),
+                "fold; a second reset needs a later minute",
+            ));
+        }
+        let plan = ResetPlan {
+            topic: reset.topic.clone(),
+            partition: reset.partition,
+            since,
+            contradicting: contradicting.into_iter().map(|(_, key)| key).collect(),
+            objects: objects.count() as u64,
+            rows_kept: of_source.map(|(_, progress)| progress.counts.rows_added).sum(),
+            counts_as,
+            source,
+        };
+        let date = intake.date;
+        Ok((plan, state, date))
+    }
+
+    /// Objects that are settled are of the old topic. Were one of them to count as the new topic's, its rows could enter
+    /// twice once nothing remembers that it was folded.
+    async fn none_settled_since(
+        &self,
+        since: Minute,
+        folded: &BTreeSet<String>,
+        about: &(dyn Fn(&TopicPartition) -> bool + Send + Sync),
+    ) -> Result<(), Error> {
+        for key in folded {
+            let late = key.parse::<StagedKey>().is_ok_and(|key| key.minute >= since);
+            let Some(meta) = (if late { self.store.head(key).await? } else { None }) else { continue };
+            let footer = match Object::read_footer(self.store.as_ref(), key, meta.size).await {
+                Ok(footer) => footer,
+                Err(object::Error::Store(error)) if error.is_not_found() => continue,
+                Err(object::Error::Store(error)) => return Err(error.into()),
+                Err(error) => return Err(Error::object(key, error)),
+            };
+            if footer.coverage.iter().any(|(at, _)| about(at)) {
+                return Err(refused(
+                    "fold.reset_minute",
+                    format!("`{key}` was staged in {since} or later and is folded already: it is of the old topic"),
+                    "choose a later minute; where old and new objects share one, give the pipeline a new source name",
+                ));
+            }
+        }
+        Ok(())
+    }
+}

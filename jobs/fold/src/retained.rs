@@ -1,0 +1,132 @@
+//! What a table's retained snapshots show of its past: what maintenance may rest a deletion on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iceberg::spec::SnapshotRef;
+use model::clock::{Minute, Timestamp};
+use model::coordinate::TopicPartition;
+use model::coverage::Coverage;
+use model::id::TableUuid;
+use model::interval::Intervals;
+use model::ledger::{Ledger, Pointer};
+use model::settlement::summary_key;
+use table::snapshot::ancestry;
+
+use crate::error::Error;
+use crate::run::Fold;
+use crate::state::{State, commit_of, never_delivered, settlements_of};
+
+/// How long before an object's minute its offsets may have been passed over as never delivered, in minutes: an invocation
+/// chooses its minute up to 14 minutes before its object is there, and clocks differ by one.
+const PASSED_OVER_MINUTES: i64 = 60;
+
+/// A table with what is known of its past.
+#[derive(Clone, Debug)]
+pub struct Retained {
+    /// The table's UUID.
+    pub table: TableUuid,
+    /// From which minute the next fold lists.
+    pub low_minute: Minute,
+    /// What main had settled at the time that was asked for; nothing where no retained snapshot of the pipeline is as old.
+    pub then: Option<Then>,
+    /// Keys of settlements and ledgers that a retained snapshot or a property names.
+    pub named: BTreeSet<String>,
+}
+
+/// What a table had settled at a time.
+#[derive(Clone, Debug)]
+pub struct Then {
+    /// The newest snapshot of main that is as old.
+    pub snapshot: i64,
+    ledger: Ledger,
+    /// The ledger now: it says which topics began anew.
+    now: Ledger,
+    never_delivered: BTreeMap<TopicPartition, Intervals>,
+    /// Since when settlements say which offsets were passed over.
+    known_since: Timestamp,
+}
+
+/// Whether an object is needed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// All of it was settled then.
+    Settled,
+    /// All of it was passed then, and whether some of it as never delivered is not known any more.
+    Unproved,
+    /// Some of it was not settled then.
+    Unsettled,
+}
+
+impl Then {
+    /// Whether every offset that an object accounts for had been settled: its row is in the table, or it was filtered, or its
+    /// letter lies in the dead letters. One that had been counted as never delivered was not.
+    #[must_use]
+    pub fn need(&self, coverage: &Coverage, minute: Minute) -> Need {
+        let part = |(at, covered): (&TopicPartition, &model::coverage::PartitionCoverage)| {
+            let at = self.now.counted(at, minute);
+            let Some(known) = self.ledger.partition(&at) else { return Need::Unsettled };
+            let none = Intervals::new();
+            let passed_over = self.never_delivered.get(&at).unwrap_or(&none);
+            if !known.reached.subtract(passed_over).contains_all(&covered.delivered) {
+                return Need::Unsettled;
+            }
+            let all_known = passed_over.count() >= known.counts.undelivered
+                || self.known_since <= minute.plus(-PASSED_OVER_MINUTES).start();
+            if all_known { Need::Settled } else { Need::Unproved }
+        };
+        coverage.iter().map(part).max().unwrap_or(Need::Settled)
+    }
+}
+
+impl Fold {
+    /// What the table's retained snapshots show of its past, and of what main had settled at a time. Nothing where the
+    /// pipeline has not folded yet.
+    ///
+    /// # Errors
+    /// Those of a fold's start: a table that other hands moved says nothing that a deletion may rest on.
+    pub async fn retained(&self, time: Timestamp) -> Result<Option<Retained>, Error> {
+        let store = self.store.as_ref();
+        let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else { return Ok(None) };
+        let state = State::read(store, &self.pipeline, &self.id, loaded).await?;
+        if state.first_run {
+            return Ok(None);
+        }
+        let metadata = &state.loaded.metadata;
+        let mut named = BTreeSet::new();
+        for snapshot in metadata.snapshots() {
+            let summary = &snapshot.summary().additional_properties;
+            let keys = summary.keys().filter(|key| key.starts_with("frazil.commit."));
+            named.extend(keys.filter_map(|key| commit_of(summary, key)).map(|(_, settlement)| settlement.to_owned()));
+        }
+        for (_, text) in metadata.properties().iter().filter(|(key, _)| key.starts_with("frazil.ledger.")) {
+            if let Ok(pointer) = serde_json::from_str::<Pointer>(text) {
+                named.insert(pointer.object);
+            }
+        }
+        let line: Vec<&SnapshotRef> =
+            ancestry(metadata).skip_while(|snapshot| snapshot.timestamp_ms() > time.millis()).collect();
+        let every = Timestamp::from_micros(i64::MIN);
+        let settlements = settlements_of(store, &self.id, line.iter().copied(), usize::MAX, every).await?;
+        let key = summary_key(&self.id);
+        let newest = line.iter().find_map(|s| Some((s, commit_of(&s.summary().additional_properties, &key)?.0)));
+        let then = match (newest, settlements.first(), settlements.last()) {
+            // The newest one itself must be readable: an older one's would be right, and say less than is known.
+            (Some((snapshot, commit)), Some(first), Some(last)) if first.commit.as_str() == commit => Some(Then {
+                snapshot: snapshot.snapshot_id(),
+                ledger: first.ledger.clone(),
+                now: state.ledger.clone(),
+                never_delivered: never_delivered(&settlements),
+                known_since: if settlements.len() as u64 == named_on(&line, &key) { last.at } else { first.at },
+            }),
+            _ => None,
+        };
+        Ok(Some(Retained { table: state.uuid, low_minute: state.ledger.low_minute, then, named }))
+    }
+}
+
+/// How many settlements a line of snapshots names.
+fn named_on(line: &[&SnapshotRef], key: &str) -> u64 {
+    let named: BTreeSet<&str> =
+        line.iter().filter_map(|s| Some(commit_of(&s.summary().additional_properties, key)?.1)).collect();
+    named.len() as u64
+}

@@ -1,0 +1,447 @@
+//! Going back, by a person's decision: a rollback of the table with every pipeline's ledger, and what follows a rollback
+//! that was made by another hand.
+
+use std::collections::BTreeMap;
+
+use iceberg::spec::{SnapshotRef, TableMetadata};
+use iceberg::{TableRequirement, TableUpdate};
+use model::clock::Timestamp;
+use model::coordinate::TopicPartition;
+use model::failure::Kind;
+use model::id::{CommitId, PipelineId, TableUuid};
+use model::interval::Intervals;
+use model::ledger::{self, Ledger};
+use model::run::Stage;
+use model::settlement::{Offsets, summary_key};
+use serde::Serialize;
+use staging::list;
+use staging::object::{self, Object};
+use staging::store::Store;
+use table::catalog::Loaded;
+use table::snapshot::{ancestry, branch};
+
+use crate::error::Error;
+use crate::history;
+use crate::ledger_property;
+use crate::pause;
+use crate::report::TableReport;
+use crate::run::{Ended, Fold};
+use crate::state::{State, commit_of, never_delivered, read_settlement, settlements_of};
+
+/// How the pauses begin that a rollback leaves, so that `recover` knows them for its own.
+const WHY: &str = "rolled back";
+/// How often a recovery is planned anew when others commit in between.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// Where a rollback goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A snapshot on main's ancestry.
+    Snapshot(i64),
+    /// The snapshot that was main's newest at this time.
+    Time(Timestamp),
+}
+
+/// What a rollback would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RollbackPlan {
+    /// The table.
+    pub table: String,
+    /// Main's newest snapshot now.
+    pub from: i64,
+    /// The one it would be moved to.
+    pub to: i64,
+    /// When that one was made.
+    pub made: Timestamp,
+    /// How many snapshots would be left behind.
+    pub snapshots: u64,
+    /// Every pipeline that has folded into the table.
+    pub pipelines: Vec<Rewound>,
+}
+
+/// One pipeline's part of going back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rewound {
+    /// The pipeline.
+    pub pipeline: PipelineId,
+    /// Offsets that would no longer be settled, and would be folded again.
+    pub offsets: u64,
+    /// Those of them that no staged object holds any more: they would be missing from the table.
+    pub missing: Vec<Offsets>,
+    /// The ledger it would go on from.
+    #[serde(skip)]
+    ledger: Option<Ledger>,
+}
+
+/// What a recovery goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// What main no longer holds is folded again.
+    Refold,
+    /// What main no longer holds stays away.
+    KeepLedger,
+}
+
+/// What a recovery would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecoverPlan {
+    /// The table.
+    pub table: String,
+    /// Main's newest snapshot.
+    pub snapshot: i64,
+    /// Whether a snapshot with another ledger must be made.
+    pub commits: bool,
+    /// Rows that the pipeline had added and main no longer holds.
+    pub rows_gone: u64,
+    /// What the pipeline would fold again; nothing where its ledger is kept.
+    #[serde(skip)]
+    pub rewound: Rewound,
+    /// Whether the pause that a rollback left would be lifted.
+    pub unpauses: bool,
+}
+
+fn stopped(code: &'static str, message: String, remedy: impl Into<String>) -> Error {
+    Error::Stopped { code, message, remedy: remedy.into() }
+}
+
+/// Refuses to go back where staged objects are gone.
+fn nothing_missing(parts: &[&Rewound]) -> Result<(), Error> {
+    let missing: Vec<String> = parts
+        .iter()
+        .flat_map(|part| &part.missing)
+        .map(|lost| {
+            let spans: Vec<String> =
+                lost.offsets.as_slice().iter().map(|i| format!("{}-{}", i.first(), i.last())).collect();
+            format!("topic `{}`, partition {}: offsets {}", lost.topic, lost.partition, spans.join(", "))
+        })
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(stopped(
+        "fold.would_miss",
+        format!("what is staged no longer holds everything that would be folded again: {}", missing.join("; ")),
+        "restore the staged objects from the bucket's versions, go back less far, or keep the ledger",
+    ))
+}
+
+impl Fold {
+    /// What [`Fold::rollback`] would do.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the target is not on main's retained ancestry or what a pipeline had settled there can't be
+    /// told; the store's and the catalog's.
+    pub async fn plan_rollback(&self, target: Target) -> Result<RollbackPlan, Error> {
+        let loaded = self.loaded().await?;
+        self.rollback_of(&loaded, target).await
+    }
+
+    /// Moves main back and every pipeline's ledger with it, in one commit. All of them are paused first: what follows is
+    /// for `recover` to decide.
+    ///
+    /// # Errors
+    /// As [`Fold::plan_rollback`]; [`Error::Stopped`] with the offsets that would be missing; those of a commit.
+    pub async fn rollback(&self, target: Target) -> Result<RollbackPlan, Error> {
+        let loaded = self.loaded().await?;
+        let plan = self.rollback_of(&loaded, target).await?;
+        nothing_missing(&plan.pipelines.iter().collect::<Vec<_>>())?;
+        let why = format!("{WHY} to snapshot {}: `frazil recover` decides what follows", plan.to);
+        for part in &plan.pipelines {
+            let name = part.pipeline.name();
+            let before = pause::read(self.store.as_ref(), name).await?;
+            let paused = pause::with(before, Some(Stage::Fold), Some(why.clone()), self.clock.now());
+            pause::write(self.store.as_ref(), name, Some(&paused)).await?;
+        }
+        let uuid = TableUuid::new(loaded.metadata.uuid().to_string());
+        let mut properties = std::collections::HashMap::new();
+        for part in &plan.pipelines {
+            let Some(ledger) = &part.ledger else { continue };
+            // A name of its own: what was stored with the commit may be another text.
+            let name = CommitId::new(self.ids.as_ref());
+            let text = ledger_property::write(self.store.as_ref(), &part.pipeline, &uuid, &name, ledger).await?;
+            properties.insert(ledger::property(&part.pipeline), text);
+        }
+        let requirements = vec![
+            TableRequirement::UuidMatch { uuid: loaded.metadata.uuid() },
+            TableRequirement::RefSnapshotIdMatch {
+                r#ref: iceberg::spec::MAIN_BRANCH.to_owned(),
+                snapshot_id: Some(plan.from),
+            },
+        ];
+        let updates =
+            vec![TableUpdate::SetProperties { updates: properties }, branch::move_main(&loaded.metadata, plan.to)];
+        match self.catalog.commit(&loaded, requirements, updates).await {
+            Ok(_) => Ok(plan),
+            // Only a positive look-up is an answer.
+            Err(error) if error.kind() == Kind::OutcomeUnknown => {
+                let now = self.loaded().await?;
+                let moved = now.metadata.current_snapshot().is_some_and(|s| s.snapshot_id() == plan.to);
+                if moved { Ok(plan) } else { Err(error.into()) }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn loaded(&self) -> Result<Loaded, Error> {
+        let name = &self.pipeline.table.name;
+        let none = || stopped("fold.no_table", format!("there is no table {name}"), "fold something first");
+        self.catalog.load(name).await?.ok_or_else(none)
+    }
+
+    async fn rollback_of(&self, loaded: &Loaded, target: Target) -> Result<RollbackPlan, Error> {
+        let metadata = &loaded.metadata;
+        let line: Vec<&SnapshotRef> = ancestry(metadata).collect();
+        let place = line.iter().position(|snapshot| match target {
+            Target::Snapshot(id) => snapshot.snapshot_id() == id,
+            Target::Time(time) => snapshot.timestamp_ms() <= time.millis(),
+        });
+        let (Some(place), Some(head)) = (place, line.first()) else {
+            let oldest = line.last().map_or_else(
+                || "it has none".to_owned(),
+                |s| format!("the oldest is {} of {}", s.snapshot_id(), Timestamp::from_millis(s.timestamp_ms())),
+            );
+            return Err(stopped(
+                "fold.not_on_main",
+                format!("main of {} has no such snapshot among its retained ones: {oldest}", loaded.name),
+                "choose a snapshot that is one of main's own, or a later time",
+            ));
+        };
+        let Some(to) = line.get(place).filter(|_| place > 0) else {
+            return Err(stopped(
+                "fold.rollback_nothing",
+                format!("main of {} is at that snapshot already", loaded.name),
+                "there is nothing to roll back",
+            ));
+        };
+        let mut pipelines = Vec::new();
+        for (property, text) in metadata.properties() {
+            let Some(id) = property.strip_prefix("frazil.ledger.") else { continue };
+            let id: PipelineId = id.parse().map_err(|e| {
+                stopped("fold.foreign_ledger", format!("the table property `{property}`: {e}"), "remove the property")
+            })?;
+            let now = ledger_property::read(self.store.as_ref(), property, text).await?;
+            history::not_moved(self.store.as_ref(), &id, &now, loaded).await?;
+            let then = self.ledger_at(&id, metadata, line.iter().skip(place).copied(), &now).await?;
+            pipelines.push(self.rewound(id, metadata, &now, then).await?);
+        }
+        pipelines.sort_by(|a, b| a.pipeline.cmp(&b.pipeline));
+        Ok(RollbackPlan {
+            table: loaded.name.to_string(),
+            from: head.snapshot_id(),
+            to: to.snapshot_id(),
+            made: Timestamp::from_millis(to.timestamp_ms()),
+            snapshots: place as u64,
+            pipelines,
+        })
+    }
+
+    /// What a pipeline had settled at the newest of these snapshots: its settlement holds the ledger. Topics that have
+    /// begun anew since go on doing so.
+    async fn ledger_at<'a>(
+        &self,
+        id: &PipelineId,
+        metadata: &TableMetadata,
+        mut line: impl Iterator<Item = &'a SnapshotRef> + Send,
+        now: &Ledger,
+    ) -> Result<Ledger, Error> {
+        let key = summary_key(id);
+        let lost = |why: String| {
+            stopped(
+                "fold.ledger_then",
+                format!("what pipeline `{id}` had settled at that snapshot can't be told: {why}"),
+                "choose a later snapshot; where the pipeline had not begun yet, drop the table instead",
+            )
+        };
+        let found = line.find_map(|s| commit_of(&s.summary().additional_properties, &key));
+        let Some((commit, settlement)) = found else {
+            return Err(lost("no snapshot up to it is of the pipeline".to_owned()));
+        };
+        let gone = || lost(format!("its settlement `{settlement}` is gone"));
+        let mut then = read_settlement(self.store.as_ref(), settlement).await?.ok_or_else(gone)?;
+        let same = then.table_uuid.as_str() == metadata.uuid().to_string();
+        if !same || then.ledger.commits.front().is_none_or(|newest| newest.as_str() != commit) {
+            return Err(lost(format!("`{settlement}` is not the settlement of commit {commit}")));
+        }
+        then.ledger.epochs.clone_from(&now.epochs);
+        Ok(then.ledger)
+    }
+
+    async fn rewound(
+        &self,
+        pipeline: PipelineId,
+        metadata: &TableMetadata,
+        now: &Ledger,
+        then: Ledger,
+    ) -> Result<Rewound, Error> {
+        let store = self.store.as_ref();
+        let never_now = undelivered(store, &pipeline, metadata, now).await?;
+        let never_then = undelivered(store, &pipeline, metadata, &then).await?;
+        let none = Intervals::new();
+        let nothing = ledger::PartitionLedger::default();
+        // By partition: offsets that need a staged decision, and those for which a dead letter's word is enough.
+        let mut need: BTreeMap<TopicPartition, (Intervals, Intervals)> = BTreeMap::new();
+        for (at, now) in now.partitions() {
+            let before = then.partition(&at).unwrap_or(&nothing);
+            let settled = |l: &ledger::PartitionLedger, never: &BTreeMap<TopicPartition, Intervals>| {
+                l.reached.subtract(&l.dead).subtract(never.get(&at).unwrap_or(&none))
+            };
+            let decided = settled(now, &never_now).subtract(&settled(before, &never_then));
+            let dead = now.dead.subtract(&before.reached);
+            if !decided.is_empty() || !dead.is_empty() {
+                need.insert(at, (decided, dead));
+            }
+        }
+        let offsets = need.values().map(|(decided, dead)| decided.count() + dead.count()).sum();
+        if !need.is_empty() {
+            self.take_off(&pipeline, &then, &mut need).await?;
+        }
+        let missing = need
+            .iter()
+            .map(|(at, (decided, dead))| Offsets::new(at, decided.union(dead)))
+            .filter(|lost| !lost.offsets.is_empty())
+            .collect();
+        Ok(Rewound { pipeline, offsets, missing, ledger: Some(then) })
+    }
+
+    /// Takes off what a fold from this ledger would find staged.
+    async fn take_off(
+        &self,
+        pipeline: &PipelineId,
+        then: &Ledger,
+        need: &mut BTreeMap<TopicPartition, (Intervals, Intervals)>,
+    ) -> Result<(), Error> {
+        let listing = list::list_all(self.store.as_ref(), pipeline, Some(then.low_minute)).await?;
+        for listed in listing.objects {
+            let key = listed.key.to_string();
+            let footer = match Object::read_footer(self.store.as_ref(), &key, listed.size).await {
+                Ok(footer) => footer,
+                Err(object::Error::Store(error)) if error.is_not_found() => continue,
+                Err(object::Error::Store(error)) => return Err(error.into()),
+                // It would not be folded either.
+                Err(object::Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(Error::object(key, error)),
+            };
+            for (at, covered) in footer.coverage.iter() {
+                if let Some((decided, dead)) = need.get_mut(&then.counted(at, listed.key.minute)) {
+                    *decided = decided.subtract(&covered.decided());
+                    *dead = dead.subtract(&covered.delivered);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What [`Fold::recover`] would do.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when what the pipeline had settled at main can't be told; the store's and the catalog's.
+    pub async fn plan_recover(&self, choice: Choice) -> Result<RecoverPlan, Error> {
+        Ok(self.recover_of(choice).await?.0)
+    }
+
+    /// Goes on from where main is, with the ledger that belongs to it or with the newest one, and lifts the pause that a
+    /// rollback left.
+    ///
+    /// # Errors
+    /// As [`Fold::plan_recover`]; [`Error::Stopped`] with the offsets that would be missing; those of a commit.
+    pub async fn recover(&self, choice: Choice) -> Result<(RecoverPlan, Option<TableReport>), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let (plan, state) = self.recover_of(choice).await?;
+            nothing_missing(&[&plan.rewound])?;
+            let mut table = None;
+            if plan.commits {
+                let date = list::list_all(self.store.as_ref(), &self.id, Some(self.clock.now().minute())).await?.date;
+                match self.commit_ledger(state, date).await? {
+                    Ended::Done(report) => table = Some(report),
+                    Ended::Again | Ended::Damaged(..) => continue,
+                }
+            }
+            if plan.unpauses {
+                pause::write(self.store.as_ref(), self.id.name(), None).await?;
+            }
+            return Ok((plan, table));
+        }
+        Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts: ATTEMPTS_MAX })
+    }
+
+    async fn recover_of(&self, choice: Choice) -> Result<(RecoverPlan, State), Error> {
+        let loaded = self.loaded().await?;
+        let metadata = std::sync::Arc::clone(&loaded.metadata);
+        let newest = self.newest_ledger(&metadata).await?;
+        let current = match metadata.properties().get(&ledger::property(&self.id)) {
+            Some(text) => Some(ledger_property::read(self.store.as_ref(), &ledger::property(&self.id), text).await?),
+            None => None,
+        };
+        let newest = match (newest, &current) {
+            (Some(newest), Some(current)) if newest.settled_at >= current.settled_at => newest,
+            (_, Some(current)) => current.clone(),
+            (Some(newest), None) => newest,
+            (None, None) => {
+                let message = format!("pipeline `{}` has not folded into {} yet", self.id, loaded.name);
+                return Err(stopped("fold.recover_nothing", message, "fold; there is nothing to recover from"));
+            }
+        };
+        let then = self.ledger_at(&self.id, &metadata, ancestry(&metadata), &newest).await?;
+        let rows_gone = newest.totals().rows_added.saturating_sub(then.totals().rows_added);
+        let next = match choice {
+            Choice::Refold => then.clone(),
+            Choice::KeepLedger => newest.clone(),
+        };
+        // The table is in order when its ledger is the one that its history ends with.
+        let in_order = current.as_ref().is_some_and(|c| c.commits.front() == then.commits.front());
+        let commits = match choice {
+            Choice::Refold => !in_order,
+            Choice::KeepLedger => !in_order || newest.commits.front() != then.commits.front(),
+        };
+        let rewound = match choice {
+            Choice::Refold => self.rewound(self.id.clone(), &metadata, &newest, then).await?,
+            Choice::KeepLedger => Rewound { pipeline: self.id.clone(), offsets: 0, missing: Vec::new(), ledger: None },
+        };
+        let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
+        let unpauses = paused.is_some_and(|pause| pause.why.is_some_and(|why| why.starts_with(WHY)));
+        let plan = RecoverPlan {
+            table: loaded.name.to_string(),
+            snapshot: metadata.current_snapshot().map_or(0, |s| s.snapshot_id()),
+            commits,
+            rows_gone,
+            rewound,
+            unpauses,
+        };
+        Ok((plan, State::with_ledger(&self.id, loaded, next)?))
+    }
+
+    /// The ledger of the pipeline's newest commit of all, also of those that main was moved away from.
+    async fn newest_ledger(&self, metadata: &TableMetadata) -> Result<Option<Ledger>, Error> {
+        let key = summary_key(&self.id);
+        let mut snapshots: Vec<&SnapshotRef> = metadata.snapshots().collect();
+        snapshots.sort_by_key(|s| std::cmp::Reverse(s.sequence_number()));
+        for snapshot in snapshots {
+            let Some((_, settlement)) = commit_of(&snapshot.summary().additional_properties, &key) else { continue };
+            match read_settlement(self.store.as_ref(), settlement).await {
+                Ok(Some(settlement)) => return Ok(Some(settlement.ledger)),
+                Ok(None) => {}
+                Err(error) if error.kind() == Kind::Corrupt => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The exact offsets that a ledger counts as never delivered, from the settlements of the line that ends with it, as far
+/// as they are retained.
+async fn undelivered(
+    store: &dyn Store,
+    pipeline: &PipelineId,
+    metadata: &TableMetadata,
+    ledger: &Ledger,
+) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
+    if ledger.totals().undelivered == 0 {
+        return Ok(BTreeMap::new());
+    }
+    let start = ledger.anchor.and_then(|anchor| metadata.snapshot_by_id(anchor)).or(metadata.current_snapshot());
+    let line = std::iter::successors(start, |s| s.parent_snapshot_id().and_then(|id| metadata.snapshot_by_id(id)));
+    let line = line.take(metadata.snapshots().len());
+    let every = Timestamp::from_micros(i64::MIN);
+    Ok(never_delivered(&settlements_of(store, pipeline, line, usize::MAX, every).await?))
+}
