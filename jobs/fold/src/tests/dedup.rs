@@ -143,6 +143,24 @@ async fn without_an_event_time_the_whole_table_is_looked_at() {
     assert_eq!(held(&world).await, [(1, 0, 0, 0), (2, 0, 1, 0), (3, 1, 0, 4)]);
 }
 
+/// O-24, the part of it that dedup has: several rows of one key in a batch, and duplicates in the table already.
+#[tokio::test]
+async fn duplicates_that_are_in_the_table_stay_and_nothing_of_their_key_enters() {
+    let dedup = world(8, None, Late::Keep);
+    let mut append = dedup.pipeline.as_ref().clone();
+    append.table.mode = Mode::Append;
+    let append = World { pipeline: Arc::new(append), ..dedup };
+    stage(&append, &[(0, 0, 1, 0), (0, 1, 1, 0), (0, 2, 2, 0)]);
+    append.fold().run().await.unwrap();
+    let mut pipeline = append.pipeline.as_ref().clone();
+    pipeline.table.mode = Mode::Dedup;
+    let world = World { pipeline: Arc::new(pipeline), ..append };
+    stage(&world, &[(0, 3, 1, 0), (0, 4, 1, 0), (0, 5, 3, 0), (0, 6, 3, 0)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].deduplicated), (1, 3));
+    assert_eq!(held(&world).await, [(1, 0, 0, 0), (1, 0, 0, 1), (2, 0, 0, 2), (3, 0, 0, 5)]);
+}
+
 #[tokio::test]
 async fn only_files_near_in_time_are_read() {
     let world = world(5, Some(60), Late::Keep);

@@ -93,6 +93,20 @@ fn nulls_are_equal_and_a_lookback_includes_its_ends() {
 }
 
 #[test]
+fn keys_that_are_null_in_part_are_keys_of_their_own() {
+    let rows: Vec<Plain> = (0..4).map(|offset| (None, 0, None, 0, offset)).collect();
+    let column = |values: [Option<i64>; 4]| -> ArrayRef { Arc::new(Int64Array::from_iter(values)) };
+    let key = [column([Some(1), None, Some(1), None]), column([None, Some(1), None, None])];
+    let mut dedup = Dedup::new(&[DataType::Int64, DataType::Int64], None).unwrap();
+    dedup.add(&key, None, origin(&rows)).unwrap();
+    assert_eq!(dedup.distinct_keys(), 3);
+    let held = [column([None, Some(2), None, None]), column([Some(1), None, Some(2), Some(3)])];
+    dedup.meet(&held, None).unwrap();
+    let mask: Vec<bool> = dedup.finish()[0].iter().map(Option::unwrap).collect();
+    assert_eq!(mask, [true, false, false, true]);
+}
+
+#[test]
 fn of_equal_event_times_the_first_sent_stays() {
     let rows: Vec<Plain> = vec![
         (Some(1), 0, Some(7), 0, 0),
