@@ -1,5 +1,5 @@
-//! Going back, by a person's decision: a rollback of the table with every pipeline's ledger, and what follows a rollback
-//! that was made by another hand.
+//! Going back, by a person's decision: a rollback of the table with every pipeline's ledger; and, in [`recover`], what
+//! follows it, or a rollback by another hand.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,15 @@ use crate::error::Error;
 use crate::history;
 use crate::ledger_property;
 use crate::pause;
-use crate::report::TableReport;
-use crate::run::{Ended, Fold};
-use crate::state::{State, commit_of, never_delivered, read_settlement, settlements_of};
+use crate::run::Fold;
+use crate::state::{commit_of, never_delivered, read_settlement, settlements_of};
+
+mod recover;
+
+pub use recover::{Choice, RecoverPlan};
 
 /// How the pauses begin that a rollback leaves, so that `recover` knows them for its own.
 const WHY: &str = "rolled back";
-/// How often a recovery is planned anew when others commit in between.
-const ATTEMPTS_MAX: u32 = 8;
 
 /// Where a rollback goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,33 +72,6 @@ pub struct Rewound {
     /// The ledger it would go on from.
     #[serde(skip)]
     ledger: Option<Ledger>,
-}
-
-/// What a recovery goes on with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// What main no longer holds is folded again.
-    Refold,
-    /// What main no longer holds stays away.
-    KeepLedger,
-}
-
-/// What a recovery would do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RecoverPlan {
-    /// The table.
-    pub table: String,
-    /// Main's newest snapshot.
-    pub snapshot: i64,
-    /// Whether a snapshot with another ledger must be made.
-    pub commits: bool,
-    /// Rows that the pipeline had added and main no longer holds.
-    pub rows_gone: u64,
-    /// What the pipeline would fold again; nothing where its ledger is kept.
-    #[serde(skip)]
-    pub rewound: Rewound,
-    /// Whether the pause that a rollback left would be lifted.
-    pub unpauses: bool,
 }
 
 fn stopped(code: &'static str, message: String, remedy: impl Into<String>) -> Error {
@@ -329,102 +303,6 @@ impl Fold {
             }
         }
         Ok(())
-    }
-
-    /// What [`Fold::recover`] would do.
-    ///
-    /// # Errors
-    /// [`Error::Stopped`] when what the pipeline had settled at main can't be told; the store's and the catalog's.
-    pub async fn plan_recover(&self, choice: Choice) -> Result<RecoverPlan, Error> {
-        Ok(self.recover_of(choice).await?.0)
-    }
-
-    /// Goes on from where main is, with the ledger that belongs to it or with the newest one, and lifts the pause that a
-    /// rollback left.
-    ///
-    /// # Errors
-    /// As [`Fold::plan_recover`]; [`Error::Stopped`] with the offsets that would be missing; those of a commit.
-    pub async fn recover(&self, choice: Choice) -> Result<(RecoverPlan, Option<TableReport>), Error> {
-        for _ in 0..ATTEMPTS_MAX {
-            let (plan, state) = self.recover_of(choice).await?;
-            nothing_missing(&[&plan.rewound])?;
-            let mut table = None;
-            if plan.commits {
-                let date = list::list_all(self.store.as_ref(), &self.id, Some(self.clock.now().minute())).await?.date;
-                match self.commit_ledger(state, date).await? {
-                    Ended::Done(report) => table = Some(report),
-                    Ended::Again | Ended::Damaged(..) => continue,
-                }
-            }
-            if plan.unpauses {
-                pause::write(self.store.as_ref(), self.id.name(), None).await?;
-            }
-            return Ok((plan, table));
-        }
-        Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts: ATTEMPTS_MAX })
-    }
-
-    async fn recover_of(&self, choice: Choice) -> Result<(RecoverPlan, State), Error> {
-        let loaded = self.loaded().await?;
-        let metadata = std::sync::Arc::clone(&loaded.metadata);
-        let newest = self.newest_ledger(&metadata).await?;
-        let current = match metadata.properties().get(&ledger::property(&self.id)) {
-            Some(text) => Some(ledger_property::read(self.store.as_ref(), &ledger::property(&self.id), text).await?),
-            None => None,
-        };
-        let newest = match (newest, &current) {
-            (Some(newest), Some(current)) if newest.settled_at >= current.settled_at => newest,
-            (_, Some(current)) => current.clone(),
-            (Some(newest), None) => newest,
-            (None, None) => {
-                let message = format!("pipeline `{}` has not folded into {} yet", self.id, loaded.name);
-                return Err(stopped("fold.recover_nothing", message, "fold; there is nothing to recover from"));
-            }
-        };
-        let then = self.ledger_at(&self.id, &metadata, ancestry(&metadata), &newest).await?;
-        let rows_gone = newest.totals().rows_added.saturating_sub(then.totals().rows_added);
-        let next = match choice {
-            Choice::Refold => then.clone(),
-            Choice::KeepLedger => newest.clone(),
-        };
-        // The table is in order when its ledger is the one that its history ends with.
-        let in_order = current.as_ref().is_some_and(|c| c.commits.front() == then.commits.front());
-        let commits = match choice {
-            Choice::Refold => !in_order,
-            Choice::KeepLedger => !in_order || newest.commits.front() != then.commits.front(),
-        };
-        let rewound = match choice {
-            Choice::Refold => self.rewound(self.id.clone(), &metadata, &newest, then).await?,
-            Choice::KeepLedger => Rewound { pipeline: self.id.clone(), offsets: 0, missing: Vec::new(), ledger: None },
-        };
-        let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
-        let unpauses = paused.is_some_and(|pause| pause.why.is_some_and(|why| why.starts_with(WHY)));
-        let plan = RecoverPlan {
-            table: loaded.name.to_string(),
-            snapshot: metadata.current_snapshot().map_or(0, |s| s.snapshot_id()),
-            commits,
-            rows_gone,
-            rewound,
-            unpauses,
-        };
-        Ok((plan, State::with_ledger(&self.id, loaded, next)?))
-    }
-
-    /// The ledger of the pipeline's newest commit of all, also of those that main was moved away from.
-    async fn newest_ledger(&self, metadata: &TableMetadata) -> Result<Option<Ledger>, Error> {
-        let key = summary_key(&self.id);
-        let mut snapshots: Vec<&SnapshotRef> = metadata.snapshots().collect();
-        snapshots.sort_by_key(|s| std::cmp::Reverse(s.sequence_number()));
-        for snapshot in snapshots {
-            let Some((_, settlement)) = commit_of(&snapshot.summary().additional_properties, &key) else { continue };
-            match read_settlement(self.store.as_ref(), settlement).await {
-                Ok(Some(settlement)) => return Ok(Some(settlement.ledger)),
-                Ok(None) => {}
-                Err(error) if error.kind() == Kind::Corrupt => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
     }
 }
 

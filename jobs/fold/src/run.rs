@@ -182,6 +182,8 @@ impl Fold {
                     if attempts >= ATTEMPTS_MAX {
                         return Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts });
                     }
+                    // A rollback pauses before it commits: a run that it overtook must not undo it.
+                    self.not_paused().await?;
                 }
             }
         }

@@ -294,3 +294,20 @@ fn clone(world: &World) -> World {
         id: world.id.clone(),
     }
 }
+
+#[tokio::test]
+async fn a_partition_that_began_anew_counts_apart_from_its_objects_others() {
+    let world = world(97, None, Late::Keep);
+    stage(&world, &[(0, 0, 10, 0), (1, 0, 11, 0)]);
+    world.fold().run().await.unwrap();
+    let reset = Reset { topic: "orders-eu".to_owned(), partition: Some(0), since: None };
+    let (plan, _) = world.fold().reset(&reset).await.unwrap();
+    world.wait(1);
+    stage(&world, &[(0, 0, 12, 1), (1, 1, 10, 1)]);
+    let table = &world.fold().run().await.unwrap().tables[0];
+    assert_eq!((table.rows_added, table.deduplicated), (1, 1));
+    let ledger = world.ledger().await;
+    let counts = |at: &TopicPartition| ledger.partition(at).map(|p| (p.counts.rows_added, p.counts.deduplicated));
+    let anew = TopicPartition { source: plan.counts_as, ..at(0) };
+    assert_eq!((counts(&anew), counts(&at(0)), counts(&at(1))), (Some((1, 0)), Some((1, 0)), Some((1, 1))));
+}

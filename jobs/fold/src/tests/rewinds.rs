@@ -182,3 +182,54 @@ async fn a_topic_that_began_anew_goes_on_doing_so_after_a_rollback() {
     world.fold().rollback(target).await.unwrap();
     assert_eq!((world.ledger().await.epochs, epochs.len()), (epochs.clone(), 1));
 }
+
+/// A catalog on which another hand goes first, once, right before a commit.
+#[derive(Debug)]
+struct Overtaken {
+    inner: Arc<dyn Catalog>,
+    rollback: Fold,
+    done: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl Catalog for Overtaken {
+    async fn load(&self, table: &TableName) -> Result<Option<Loaded>, table::catalog::Error> {
+        self.inner.load(table).await
+    }
+    async fn create(
+        &self,
+        table: &TableName,
+        creation: table::catalog::TableCreation,
+    ) -> Result<Loaded, table::catalog::Error> {
+        self.inner.create(table, creation).await
+    }
+    async fn commit(
+        &self,
+        base: &Loaded,
+        requirements: Vec<iceberg::TableRequirement>,
+        updates: Vec<TableUpdate>,
+    ) -> Result<Loaded, table::catalog::Error> {
+        if !self.done.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            let before = ancestry(&base.metadata).nth(1).unwrap().snapshot_id();
+            self.rollback.rollback(Target::Snapshot(before)).await.unwrap();
+        }
+        self.inner.commit(base, requirements, updates).await
+    }
+    async fn list_namespaces(&self) -> Result<Vec<String>, table::catalog::Error> {
+        self.inner.list_namespaces().await
+    }
+    async fn list_tables(&self, namespace: &str) -> Result<Vec<TableName>, table::catalog::Error> {
+        self.inner.list_tables(namespace).await
+    }
+}
+
+#[tokio::test]
+async fn a_fold_that_a_rollback_overtakes_does_not_undo_it() {
+    let world = folded_twice().await;
+    world.stage(&["0:6:r"]);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let catalog = Overtaken { inner: world.catalog.clone(), rollback: world.fold(), done };
+    let fold = world.fold_with(world.store.clone(), Arc::new(catalog), storage::local());
+    assert_eq!(fold.run().await.unwrap_err().code(), "fold.paused");
+    assert_eq!(world.rows().await, wanted(&["0:0:rrr"]));
+}
