@@ -33,6 +33,10 @@ pub use store::S3Store;
 /// which a line of 2 Mbit/s still carries; bodies that stand still are ended much earlier by the SDK.
 const ATTEMPT: Duration = Duration::from_secs(120);
 
+/// How long a connection is kept for the next call. S3 closes idle ones after some twenty seconds; a conditional put on one
+/// that is closed already would not know its outcome.
+const IDLE: Duration = Duration::from_secs(15);
+
 /// Where requests are signed for when an endpoint is given and no region: what such services take when nothing is said.
 const REGION_OF_ENDPOINTS: &str = "us-east-1";
 
@@ -80,6 +84,7 @@ impl S3 {
     /// When no region is known.
     pub async fn connect() -> Result<Self, ConnectError> {
         let http = aws_smithy_http_client::Builder::new()
+            .pool_idle_timeout(IDLE)
             .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
             .build_https();
         // The SDK's defaults as of one date: a later SDK must not change timeouts or retries behind our back.

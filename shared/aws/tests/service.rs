@@ -1,6 +1,6 @@
 //! The contract, held against a service that speaks S3. `./test` starts one and runs these with `--ignored`.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "all of it is test code")]
+#![expect(clippy::expect_used, reason = "all of it is test code")]
 
 use std::sync::Arc;
 
