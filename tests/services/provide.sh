@@ -20,6 +20,7 @@ cache_dir() {
 FRAZIL_CACHE=$(cache_dir) || return 1
 export FRAZIL_CACHE
 VENV=$FRAZIL_CACHE/venv
+S3_VENV=$FRAZIL_CACHE/venv-s3
 KAFKA_VERSION=$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$ROOT/tests/services/pom.xml")
 KAFKA_JARS=$FRAZIL_CACHE/kafka-$KAFKA_VERSION
 
@@ -61,6 +62,39 @@ need_python() {
   rm -rf "$VENV"
   python3 -m venv "$VENV" >&2 || { rm -rf "$VENV" && apt_get python3-venv && python3 -m venv "$VENV" >&2; } || return 1
   "$VENV/bin/pip" install -q --disable-pip-version-check -r "$pins" </dev/null >&2 && cp "$pins" "$VENV/.pins"
+}
+
+# A service that speaks S3, in an environment of its own.
+need_s3() {
+  local pins=$ROOT/tests/services/s3-requirements.txt
+  cmp -s "$pins" "$S3_VENV/.pins" && return 0
+  say "installing tests/services/s3-requirements.txt into $S3_VENV"
+  rm -rf "$S3_VENV"
+  python3 -m venv "$S3_VENV" >&2 || { rm -rf "$S3_VENV" && apt_get python3-venv && python3 -m venv "$S3_VENV" >&2; } || return 1
+  "$S3_VENV/bin/pip" install -q --disable-pip-version-check -r "$pins" </dev/null >&2 && cp "$pins" "$S3_VENV/.pins"
+}
+
+# start_s3 DIR: starts it on a free loopback port; sets S3_PID, which stop_s3 ends, and S3_ENDPOINT.
+start_s3() {
+  local dir=$1
+  mkdir -p "$dir" && rm -f "$dir/endpoint" || return 1
+  "$S3_VENV/bin/python" "$ROOT/tests/services/s3.py" "$dir/endpoint" </dev/null >"$dir/log" 2>&1 &
+  S3_PID=$!
+  for _ in $(seq 300); do
+    [ -e "$dir/endpoint" ] && S3_ENDPOINT=$(cat "$dir/endpoint") && return 0
+    kill -0 "$S3_PID" 2>/dev/null || break
+    sleep 0.1
+  done
+  say "no S3 service; its log:"
+  tail -n 20 "$dir/log" >&2
+  stop_s3
+  return 1
+}
+
+stop_s3() {
+  kill "$S3_PID" 2>/dev/null
+  wait "$S3_PID" 2>/dev/null
+  return 0
 }
 
 # cargo-deny, built once. Its version is fixed: a newer one may know new lints.

@@ -17,12 +17,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("staging", &["model"]),
     ("table", &["model", "pipeline"]),
     ("merge", &["model"]),
+    ("aws", &["model", "staging", "table"]),
     ("runtime", &["model"]),
     ("ingest", &["model", "pipeline", "codec", "staging", "runtime"]),
     ("fold", &["model", "pipeline", "staging", "table", "merge", "runtime"]),
     // What a table has settled is the fold's to say; maintenance rests its deletions on it.
     ("maintain", &["model", "pipeline", "staging", "table", "merge", "runtime", "fold"]),
-    ("frazil", &["model", "pipeline", "codec", "staging", "table", "merge", "runtime", "ingest", "fold", "maintain"]),
+    (
+        "frazil",
+        &["model", "pipeline", "codec", "staging", "table", "merge", "aws", "runtime", "ingest", "fold", "maintain"],
+    ),
     ("testkit", &["model", "pipeline", "codec", "staging", "table"]),
 ];
 
@@ -34,16 +38,24 @@ const TESTKIT: &str = "testkit";
 
 /// Heavy or networked crates, and whose normal dependencies may reach them, directly or through another crate of ours.
 const RESTRICTED: &[(&str, &[&str])] = &[
-    ("iceberg", &["table", "fold", "maintain", "frazil", TESTKIT]),
+    ("iceberg", &["table", "aws", "fold", "maintain", "frazil", TESTKIT]),
+    ("aws-config", &["aws", "frazil"]),
+    ("aws-sdk-s3", &["aws", "frazil"]),
     ("datafusion", &["frazil"]),
     ("rdkafka", &["frazil"]),
-    ("rusqlite", &["table", "fold", "maintain", "frazil", TESTKIT]),
+    ("rusqlite", &["table", "aws", "fold", "maintain", "frazil", TESTKIT]),
 ];
+
+/// What a crate names only under a feature that not everybody who depends on it takes: ingest is to take the store of
+/// `aws` and not Iceberg's files. For ingest this is checked by what it links.
+const BY_FEATURE: &[(&str, &str)] = &[("aws", "table"), ("aws", "iceberg")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     /// In what is shipped, or in building it.
     Normal,
+    /// The same, if a feature asks for it.
+    Optional,
     /// In tests only.
     Dev,
 }
@@ -80,7 +92,11 @@ fn declared() -> Vec<Edge> {
         .flat_map(|package| {
             let from = package["name"].as_str().expect("name");
             package["dependencies"].as_array().expect("dependencies").iter().map(move |dependency| {
-                let used = if dependency["kind"] == "dev" { Use::Dev } else { Use::Normal };
+                let used = match (dependency["kind"] == "dev", dependency["optional"] == true) {
+                    (true, _) => Use::Dev,
+                    (false, true) => Use::Optional,
+                    (false, false) => Use::Normal,
+                };
                 edge(from, dependency["name"].as_str().expect("name"), used)
             })
         })
@@ -105,7 +121,8 @@ fn faults(edges: &[Edge]) -> Vec<String> {
         match used {
             _ if to == TESTS => faults.push(format!("{from} depends on {TESTS}")),
             Use::Dev if to == TESTKIT || listed => {}
-            Use::Normal if listed => {}
+            Use::Normal if listed && !BY_FEATURE.contains(&(from, to)) => {}
+            Use::Optional if listed => {}
             _ => faults.push(format!("{from} may not depend on {to} ({used:?})")),
         }
     }
@@ -121,13 +138,15 @@ fn faults(edges: &[Edge]) -> Vec<String> {
     faults
 }
 
-/// The crates from which `library` is reached by normal dependencies.
+/// The crates from which `library` is reached, in tests aside. What is named only under a feature is not followed: whoever
+/// takes the feature is told by the crate that has it, and ingest by its tree.
 fn reaching<'a>(edges: &'a [Edge], library: &str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     loop {
         let before = found.len();
         for Edge { from, to, used } in edges {
-            if *used == Use::Normal && (to == library || found.contains(to.as_str())) {
+            let by_feature = *used == Use::Optional && BY_FEATURE.contains(&(from, to));
+            if *used != Use::Dev && !by_feature && (to == library || found.contains(to.as_str())) {
                 found.insert(from.as_str());
             }
         }
@@ -156,6 +175,45 @@ fn an_arrow_that_points_up_is_found() {
         &["ingest reaches iceberg", "staging reaches iceberg"],
     );
     check(&[edge("staging", "iceberg", Use::Dev)], &[]);
+    check(
+        &[edge("frazil", "aws", Use::Optional), edge("ingest", "aws", Use::Optional)],
+        &["ingest may not depend on aws (Optional)"],
+    );
+    check(
+        &[edge("fold", "staging", Use::Normal), edge("staging", "aws-sdk-s3", Use::Optional)],
+        &["fold reaches aws-sdk-s3", "staging reaches aws-sdk-s3"],
+    );
+    // Only as an option may `aws` name Iceberg.
+    check(&[edge("aws", "table", Use::Optional), edge("aws", "iceberg", Use::Optional)], &[]);
+    check(&[edge("aws", "table", Use::Normal)], &["aws may not depend on table (Normal)"]);
+}
+
+/// What ingest will take of `aws`: the store, and nothing of Iceberg with it.
+#[test]
+fn the_store_on_s3_built_alone_links_no_table_library() {
+    let tree = |features: &str| {
+        let args =
+            ["tree", "--package", "aws", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--features"];
+        let tree = cargo(&[&args[..], &[features]].concat());
+        tree.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let store = tree("store");
+    assert!(store.contains("aws-sdk-s3") && store.contains("staging"), "this is not the store's tree: {store:?}");
+    let unwanted = ["iceberg", "table", "rusqlite", "aws-lc-rs", "openssl", "aws-sdk-sso"];
+    assert_eq!(unwanted.iter().filter(|name| store.contains(**name)).collect::<Vec<_>>(), Vec::<&&str>::new());
+    assert!(tree("storage").contains("iceberg"));
+}
+
+/// `cargo demo` needs Rust and a C compiler, and no AWS SDK: it is to be quick the first time.
+#[test]
+fn the_demo_alone_links_no_aws() {
+    let config: toml::Table =
+        std::fs::read_to_string(root().join(".cargo/config.toml")).expect("cargo's configuration").parse().unwrap();
+    let demo = config["alias"]["demo"].as_str().expect("an alias");
+    assert!(demo.contains("--package frazil --no-default-features"), "{demo}");
+    let tree =
+        cargo(&["tree", "--package", "frazil", "--no-default-features", "--edges", "normal,build", "--prefix", "none"]);
+    assert!(tree.contains("datafusion ") && !tree.lines().any(|line| line.starts_with("aws")), "{tree}");
 }
 
 /// Ingest's cold start and package size rest on what it does not link. Its features are its own only when it is built

@@ -93,40 +93,49 @@ pub(crate) fn misread(error: &pipeline::Error) -> Failure {
 /// The store of an environment.
 ///
 /// # Errors
-/// When its folder can't be made or read.
-pub(crate) fn store(environment: &Environment, session: &Session<'_>) -> Result<Arc<dyn Store>, Failure> {
-    let Location::File(root) = &environment.store;
-    let store = LocalStore::open(root, Arc::clone(&session.clock)).map_err(|e| stored(&e))?;
-    Ok(Arc::new(store))
+/// When its folder can't be made or read, or no client for its bucket can be made.
+pub(crate) async fn store(environment: &Environment, session: &Session<'_>) -> Result<Arc<dyn Store>, Failure> {
+    match &environment.store {
+        Location::File(root) => {
+            let store = LocalStore::open(root, Arc::clone(&session.clock)).map_err(|e| stored(&e))?;
+            Ok(Arc::new(store))
+        }
+        Location::S3 { bucket, prefix } => session.remote.store(bucket, prefix).await,
+    }
 }
 
 /// The store of an environment for a command that writes nothing: one without a folder yet is empty, and stays so.
 ///
 /// # Errors
-/// When its folder can't be read.
-pub(crate) fn existing_store(environment: &Environment, session: &Session<'_>) -> Result<Arc<dyn Store>, Failure> {
-    let Location::File(root) = &environment.store;
-    if root.is_dir() { store(environment, session) } else { Ok(Arc::new(nowhere::Nowhere)) }
+/// As [`store`].
+pub(crate) async fn existing_store(
+    environment: &Environment,
+    session: &Session<'_>,
+) -> Result<Arc<dyn Store>, Failure> {
+    match &environment.store {
+        Location::File(root) if !root.is_dir() => Ok(Arc::new(nowhere::Nowhere)),
+        _ => store(environment, session).await,
+    }
 }
 
-/// Refuses an environment whose store was never made: a name or a folder with a slip in it.
+/// Refuses an environment whose store was never made: a name or a folder with a slip in it. A bucket answers for itself.
 ///
 /// # Errors
 /// When there is no such folder.
 pub(crate) fn must_exist(environment: &Environment) -> Result<(), Failure> {
-    let Location::File(root) = &environment.store;
-    if root.is_dir() {
-        return Ok(());
+    match &environment.store {
+        Location::File(root) if !root.is_dir() => {
+            Err(Failure::usage("environment.empty", "there is no such folder: nothing was ever staged here")
+                .at(root.display().to_string())
+                .remedy("ingest something first, or choose another environment with --env or --dir"))
+        }
+        _ => Ok(()),
     }
-    Err(Failure::usage("environment.empty", "there is no such folder: nothing was ever staged here")
-        .at(root.display().to_string())
-        .remedy("ingest something first, or choose another environment with --env or --dir"))
 }
 
-/// Whether anything was ever stored in an environment.
+/// Whether anything was ever stored in an environment, as far as this machine knows.
 pub(crate) fn is_laid_out(environment: &Environment) -> bool {
-    let Location::File(root) = &environment.store;
-    root.is_dir() && has_catalog(environment)
+    must_exist(environment).is_ok() && has_catalog(environment)
 }
 
 /// Whether an environment's catalog was ever made.
@@ -168,6 +177,14 @@ pub(crate) async fn pipeline_id(store: &dyn Store, name: &str, ids: &dyn Ids) ->
 /// As [`pipeline_id`].
 pub(crate) async fn known_id(store: &dyn Store, name: &str, ids: &dyn Ids) -> Result<PipelineId, Failure> {
     Ok(known_or_new(store, name, ids).await?.0)
+}
+
+/// Whether the store holds anything of a pipeline of this name.
+///
+/// # Errors
+/// As [`pipeline_id`].
+pub(crate) async fn is_used(store: &dyn Store, name: &str, ids: &dyn Ids) -> Result<bool, Failure> {
+    Ok(known_or_new(store, name, ids).await?.1)
 }
 
 /// The stored id and `true`, or one that the pipeline might get and `false`.

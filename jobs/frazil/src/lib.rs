@@ -15,6 +15,7 @@ pub mod host;
 pub mod manners;
 mod moment;
 mod query;
+mod remote;
 mod tables;
 mod value;
 
@@ -35,6 +36,7 @@ use manners::exit::Exit;
 use manners::failure::Failure;
 use manners::output::Output;
 use manners::progress::Progress;
+use remote::Remote;
 
 /// Runs a command line, program name first, in the current folder with an empty stdin.
 pub fn run<A: Into<OsString>>(
@@ -85,6 +87,7 @@ pub fn run_on<A: Into<OsString>>(host: Host<'_>, arguments: impl IntoIterator<It
         ids: host.ids,
         env: global.env,
         dir: global.dir,
+        remote: Remote::default(),
     };
     match perform(&command, &mut session) {
         Ok(exit) => exit,
@@ -110,12 +113,13 @@ struct Session<'a> {
     ids: Arc<dyn model::id::Ids>,
     env: Option<String>,
     dir: Option<PathBuf>,
+    remote: Remote,
 }
 
 fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure> {
     // One thread: a command does one thing after another, and blocking file calls have threads of their own.
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build()
         .map_err(|e| Failure::of(Kind::Retry, "runtime.start", &e))?;
     match command {

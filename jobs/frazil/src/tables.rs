@@ -27,10 +27,15 @@ impl Tables {
     /// # Errors
     /// When it can't be opened or made.
     pub(crate) async fn open(environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
-        let (Place::Sqlite(path), Location::File(warehouse)) = (&environment.catalog, &environment.warehouse);
-        let io = storage::local();
-        let warehouse = storage::location_of(warehouse)
-            .map_err(|e| Failure::of(Kind::Misconfigured, "environment.warehouse", &e))?;
+        let Place::Sqlite(path) = &environment.catalog;
+        let (io, warehouse) = match &environment.warehouse {
+            Location::File(folder) => {
+                let location = storage::location_of(folder);
+                let refused = |e| Failure::of(Kind::Misconfigured, "environment.warehouse", &e);
+                (storage::local(), location.map_err(refused)?)
+            }
+            bucket @ Location::S3 { .. } => (session.remote.file_io().await?, bucket.to_string()),
+        };
         let (clock, ids) = (Arc::clone(&session.clock), Arc::clone(&session.ids));
         let catalog = SqliteCatalog::open(path, &warehouse, io.clone(), clock, ids).await;
         Ok(Self { catalog: Arc::new(catalog.map_err(|e| failed(&e))?), io })

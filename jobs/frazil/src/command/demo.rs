@@ -2,8 +2,10 @@
 
 mod accounts;
 mod folder;
+mod project;
 mod usage;
 
+use std::fmt;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use fold::{Fold, Settings};
 use ingest::{Ingest, IngestConfig};
 use model::clock::{Clock, Timestamp};
 use model::failure::Kind;
-use pipeline::environment::Environment;
+use pipeline::environment::{Catalog, Environment, Location};
 use pipeline::resolved::Pipeline;
 use serde::Serialize;
 
@@ -45,8 +47,17 @@ struct Body {
     peak_rss_bytes: Option<u64>,
     events: u64,
     seed: u64,
-    dir: PathBuf,
+    #[serde(flatten)]
+    place: Place,
     table: String,
+}
+
+/// Where a demo runs: in a folder of its own, or in an environment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Place {
+    Dir(PathBuf),
+    Env(String),
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -67,7 +78,8 @@ struct FoldSpeed {
 #[derive(Debug, Serialize)]
 struct Intention {
     dry_run: bool,
-    dir: PathBuf,
+    #[serde(flatten)]
+    place: Place,
     replaces_earlier_demo: bool,
     records: u64,
     folds: u32,
@@ -99,6 +111,8 @@ struct Run {
     ingest: Ingest,
     fold: Fold,
     accounts: Accounts,
+    /// Duplicates that the last fold found and did not commit.
+    known_again: u64,
     ingested: u64,
     ingest_time: Spent,
     folded: u64,
@@ -106,14 +120,13 @@ struct Run {
 }
 
 pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    let dir = session.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
-    let dir = environment::absolute(&session.folder, &dir)?;
-    let found = folder::look(&dir)?;
+    let dedup = arguments.mode == Mode::Dedup;
+    let (place, environment, replaces_earlier_demo) = look(session, dedup).await?;
     if arguments.dry_run {
         let intention = Intention {
             dry_run: true,
-            replaces_earlier_demo: found == folder::Found::Demo,
-            dir,
+            place,
+            replaces_earlier_demo,
             records: arguments.records,
             folds: arguments.folds,
             seed: arguments.seed,
@@ -121,8 +134,13 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
         session.output.reply("demo", &intention, intended)?;
         return Ok(Exit::Done);
     }
-    let dedup = arguments.mode == Mode::Dedup;
-    folder::prepare(&dir, dedup)?;
+    let file = match &place {
+        Place::Dir(dir) => {
+            folder::prepare(dir, dedup)?;
+            dir.join("pipelines/employee.toml")
+        }
+        Place::Env(_) => project::prepare(&environment, dedup, session)?,
+    };
     // Lateness is about when events were staged: they are staged at the times they were sent, not as fast as they come.
     let stream = Arc::new(StreamClock::new());
     if dedup {
@@ -130,10 +148,8 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
     }
     // Opened first: that it can't be written should not come out after the work.
     let truth = arguments.truth.as_ref().map(|path| Truth::create(session.folder.join(path))).transpose()?;
-    session.output.note(&format!("demo in {}", dir.display()));
-    let environment = Environment::embedded(&dir);
-    let pipeline = pipeline::file::load(&dir.join("pipelines/employee.toml"), &environment)
-        .map_err(|e| environment::misread(&e))?;
+    session.output.note(&format!("demo in {place}"));
+    let pipeline = pipeline::file::load(&file, &environment).map_err(|e| environment::misread(&e))?;
     let tables = Tables::open(&environment, session).await?;
     let mut run = start(&environment, &tables, pipeline.clone(), session).await?;
     let mut generator =
@@ -144,7 +160,7 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
     }
     let sent = Accounts::new(generator.sent());
     let mut accounts = Accounts {
-        duplicates_dropped: run.accounts.duplicates_dropped,
+        duplicates_dropped: run.accounts.duplicates_dropped + run.known_again,
         dead_letters: run.accounts.dead_letters,
         late_found: dedup.then(|| run.accounts.late_found.unwrap_or(0)),
         ..sent
@@ -170,13 +186,33 @@ pub(crate) async fn run(arguments: &Demo, session: &mut Session<'_>) -> Result<E
         peak_rss_bytes: usage::peak_rss_bytes(),
         events,
         seed: arguments.seed,
-        dir,
+        place,
         table: pipeline.table.name.to_string(),
     };
     body.accounts.check(dedup.then(|| generator.late_rows()))?;
-    let shown = shown_folder(&session.folder, &body.dir);
-    session.output.reply("demo", &body, |body| human(body, &shown))?;
+    let chosen = body.place.as_typed(&session.folder);
+    session.output.reply("demo", &body, |body| human(body, &chosen, &environment))?;
     Ok(Exit::Done)
+}
+
+/// Where the demo is to run, and whether an earlier one there would be replaced; changes nothing.
+async fn look(session: &Session<'_>, dedup: bool) -> Result<(Place, Environment, bool), Failure> {
+    if session.env.is_some() {
+        let environment = environment::settings(session)?;
+        if dedup && !matches!(environment.store, Location::File(_)) {
+            // An object staged hours after its minute by the store's own time counts as late.
+            let message = "in mode `dedup` the demo stages events at the times they were sent, and S3 goes by its own";
+            return Err(Failure::usage("demo.environment", message)
+                .at(environment.store.to_string())
+                .remedy("leave `--mode` out, or choose an environment whose store is a folder"));
+        }
+        project::look(&environment, dedup, session).await?;
+        return Ok((Place::Env(environment.name.clone()), environment, false));
+    }
+    let dir = session.dir.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
+    let dir = environment::absolute(&session.folder, &dir)?;
+    let replaces = folder::look(&dir)? == folder::Found::Demo;
+    Ok((Place::Dir(dir.clone()), Environment::embedded(dir), replaces))
 }
 
 async fn start(
@@ -185,7 +221,7 @@ async fn start(
     pipeline: Pipeline,
     session: &Session<'_>,
 ) -> Result<Run, Failure> {
-    let store = environment::store(environment, session)?;
+    let store = environment::store(environment, session).await?;
     let id = environment::pipeline_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
     let config = IngestConfig::load(pipeline.clone(), id.clone(), Arc::clone(&store), Arc::clone(&session.clock));
     let ingest = Ingest::new(config.map_err(|e| ingest_failed(&e))?).map_err(|e| ingest_failed(&e))?;
@@ -203,6 +239,7 @@ async fn start(
         ingest,
         fold,
         accounts: Accounts::default(),
+        known_again: 0,
         ingested: 0,
         ingest_time: Spent::default(),
         folded: 0,
@@ -254,7 +291,11 @@ impl Run {
         self.fold_time.add_since(&started);
         for table in &report.tables {
             self.folded += table.rows_added;
-            self.accounts.duplicates_dropped += table.duplicates;
+            // Without a commit nothing remembers what was found to be known, and the next fold finds it again.
+            self.known_again = if table.committed { 0 } else { table.duplicates };
+            if table.committed {
+                self.accounts.duplicates_dropped += table.duplicates;
+            }
             self.accounts.dead_letters += table.dead_letters;
             *self.accounts.late_found.get_or_insert_default() += table.late;
         }
@@ -298,22 +339,34 @@ impl Truth {
     }
 }
 
-/// The folder as a person there would type it.
-fn shown_folder(from: &Path, dir: &Path) -> String {
-    dir.strip_prefix(from).unwrap_or(dir).display().to_string()
+impl Place {
+    /// The option that chooses it, as a person in a folder would type it.
+    fn as_typed(&self, from: &Path) -> String {
+        match self {
+            Self::Dir(dir) => format!("--dir {}", dir.strip_prefix(from).unwrap_or(dir).display()),
+            Self::Env(name) => format!("--env {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dir(dir) => write!(f, "{}", dir.display()),
+            Self::Env(name) => write!(f, "the environment {name}"),
+        }
+    }
 }
 
 fn intended(intention: &Intention) -> String {
     let replaces = if intention.replaces_earlier_demo { ", in place of the earlier demo there" } else { "" };
     format!(
         "would send {} records and fold {} times in {}{replaces}",
-        intention.records,
-        intention.folds,
-        intention.dir.display()
+        intention.records, intention.folds, intention.place
     )
 }
 
-fn human(body: &Body, dir: &str) -> String {
+fn human(body: &Body, chosen: &str, environment: &Environment) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
     let a = &body.accounts;
@@ -334,19 +387,20 @@ fn human(body: &Body, dir: &str) -> String {
     }
     let peak = body.peak_rss_bytes.map_or_else(String::new, |peak| format!(", at most {} MiB of memory", peak >> 20));
     let location = body.metadata_location.strip_prefix("file://").unwrap_or(&body.metadata_location);
-    let folder = body.dir.display();
+    let Catalog::Sqlite(catalog) = &environment.catalog;
+    let (catalog, warehouse) = (catalog.display(), &environment.warehouse);
     format!(
         "{table}
 ingest {:.2} s, {} records/s a core; fold {:.2} s, {} rows/s a core{peak}
 
 Try next:
-  frazil query --dir {dir} \"SELECT team, count(*) FROM {name} GROUP BY team\"
-  frazil decode --dir {dir} --hex 082a120544756d6d79
+  frazil query {chosen} \"SELECT team, count(*) FROM {name} GROUP BY team\"
+  frazil decode {chosen} employee --hex 082a120544756d6d79
 DuckDB:
   INSTALL iceberg; LOAD iceberg;
   SELECT count(*) FROM iceberg_scan('{location}');
 PyIceberg:
-  SqlCatalog(\"frazil\", uri=\"sqlite:///{folder}/catalog.db\", warehouse=\"file://{folder}/warehouse\").load_table(\"{name}\")",
+  SqlCatalog(\"frazil\", uri=\"sqlite:///{catalog}\", warehouse=\"{warehouse}\").load_table(\"{name}\")",
         body.ingest.seconds,
         grouped(body.ingest.records_per_second_per_core),
         body.fold.seconds,

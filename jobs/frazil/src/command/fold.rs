@@ -32,7 +32,7 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
         nothing
     } else {
         environment::must_exist(&environment)?;
-        let store = environment::store(&environment, session)?;
+        let store = environment::store(&environment, session).await?;
         let id = if dry_run {
             environment::known_id(store.as_ref(), &name, session.ids.as_ref()).await?
         } else {

@@ -31,9 +31,9 @@ pub(crate) async fn run(arguments: &arguments::Ingest, session: &mut Session<'_>
     let body = event(&arguments.event, session)?;
     let name = pipeline.name.clone();
     let store = if arguments.dry_run {
-        environment::existing_store(&environment, session)?
+        environment::existing_store(&environment, session).await?
     } else {
-        environment::store(&environment, session)?
+        environment::store(&environment, session).await?
     };
     environment::not_paused(store.as_ref(), &name, Stage::Ingest).await?;
     let id = if arguments.dry_run {

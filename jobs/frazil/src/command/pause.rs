@@ -31,12 +31,12 @@ fn stage(held: Option<arguments::Held>) -> Option<Stage> {
 pub(crate) async fn run(arguments: &arguments::Pause, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let name = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?.name;
-    let store = environment::existing_store(&environment, session)?;
+    let store = environment::existing_store(&environment, session).await?;
     let before = pause::read(store.as_ref(), &name).await.map_err(|e| super::fold::failed(&e))?;
     let after = pause::with(before, stage(arguments.stage), arguments.why.clone(), session.clock.now());
     if !arguments.dry_run {
         // A pipeline may be paused before anything was stored.
-        let store = environment::store(&environment, session)?;
+        let store = environment::store(&environment, session).await?;
         pause::write(store.as_ref(), &name, Some(&after)).await.map_err(|e| super::fold::failed(&e))?;
     }
     reply("pause", &name, arguments.dry_run, Some(&after), session)
@@ -45,7 +45,7 @@ pub(crate) async fn run(arguments: &arguments::Pause, session: &mut Session<'_>)
 pub(crate) async fn lift(arguments: &arguments::Unpause, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let name = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?.name;
-    let store = environment::existing_store(&environment, session)?;
+    let store = environment::existing_store(&environment, session).await?;
     let before = pause::read(store.as_ref(), &name).await.map_err(|e| super::fold::failed(&e))?;
     let was = before.is_some();
     let after = before.and_then(|before| pause::without(before, stage(arguments.stage)));

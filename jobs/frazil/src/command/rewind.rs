@@ -46,7 +46,7 @@ pub(super) async fn open(named: &arguments::Named, session: &Session<'_>) -> Res
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, named.pipeline.as_deref(), session)?;
     environment::must_exist(&environment)?;
-    let store = environment::store(&environment, session)?;
+    let store = environment::store(&environment, session).await?;
     let id = environment::known_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
     let tables = Tables::existing(&environment, session).await?;
     Ok(Fold {

@@ -106,9 +106,7 @@ catalog = "glue:eu-west-1"
             .collect()
     };
     let expected = [
-        (6, "store = \"s3://acme-frazil\""),
         (7, "catalog = { … }"),
-        (8, "warehouse = \"s3://acme-lake/warehouse\""),
         (9, "region"),
         (10, "kafka"),
         (11, "pii_salt"),
@@ -119,6 +117,49 @@ catalog = "glue:eu-west-1"
     ];
     assert_eq!(refused("prod"), expected.map(|(line, text)| (line, text.to_owned())));
     assert_eq!(refused("stage"), [(28, "catalog = \"glue:eu-west-1\"".to_owned())]);
+}
+
+#[test]
+fn a_place_may_be_a_bucket() {
+    let check = |written: &str, bucket: &str, prefix: &str, shown: &str| {
+        let text = format!("[env.local]\ndir = \"x\"\nstore = {written:?}");
+        let local = parse(&text, Path::new("/project/frazil.toml")).unwrap().get(None).unwrap();
+        assert_eq!(local.store, Location::S3 { bucket: bucket.to_owned(), prefix: prefix.to_owned() });
+        assert_eq!(local.store.to_string(), shown);
+        assert_eq!(local.warehouse.to_string(), "file:///project/x/warehouse");
+    };
+    check("s3://acme-frazil", "acme-frazil", "", "s3://acme-frazil");
+    check("s3://acme-frazil/", "acme-frazil", "", "s3://acme-frazil");
+    check("s3://acme.frazil/a/b c/", "acme.frazil", "a/b c", "s3://acme.frazil/a/b c");
+    let refused = |store: &str, warehouse: &str, why: &str| {
+        let text = format!("[env.a]\ncatalog = \"sqlite:c\"\nstore = {store:?}\nwarehouse = {warehouse:?}");
+        let found = faults(&text);
+        assert!(found.len() == 1 && found[0].contains(why), "{store} {warehouse}: {found:?}");
+    };
+    let lake = "s3://acme-lake/w";
+    for name in
+        ["s3://", "s3://ab", "s3://Acme-Frazil", "s3:///key", "s3://acme_frazil", &format!("s3://{}", "x".repeat(64))]
+    {
+        refused(name, lake, "3 to 63");
+    }
+    refused("s3://acme--use1-az4--x-s3", lake, "directory bucket");
+    for prefix in ["a//b", "/a", ".", "a/..", "a//"] {
+        refused(&format!("s3://acme/{prefix}"), lake, "empty segment");
+    }
+    for prefix in ["a?b", "a#", "a\\b", "a\tb"] {
+        refused(&format!("s3://acme/{prefix}"), lake, "control character");
+    }
+    refused(&format!("s3://acme/{}", "x".repeat(257)), lake, "too long");
+    refused("s3://acme/w/s", "s3://acme/w", "must lie apart");
+    refused("s3://acme", "s3://acme/staging/w", "must lie apart");
+    refused("s3://acme", "s3://acme", "the warehouse s3://acme and");
+    // A bucket and a folder of the same name are two places; so are two buckets.
+    for (store, warehouse) in
+        [("s3://acme/w/s", "file:///acme/w"), ("s3://acme/w/s", "s3://acme2/w"), ("s3://acme", "s3://acme/w")]
+    {
+        let text = format!("[env.a]\ncatalog = \"sqlite:c\"\nstore = {store:?}\nwarehouse = {warehouse:?}");
+        parse(&text, Path::new("frazil.toml")).unwrap().get(Some("a")).unwrap();
+    }
 }
 
 #[test]

@@ -124,9 +124,13 @@ pub(super) fn prepare(folder: &Path, dedup: bool) -> Result<(), Failure> {
     };
     write(MARKER, MARKER_TEXT)?;
     write("frazil.toml", ENVIRONMENT)?;
+    files(dedup).iter().try_for_each(|(name, text)| write(name, text))
+}
+
+/// The files that a demo adds to a project, from its root: its pipeline and the schema.
+pub(super) fn files(dedup: bool) -> [(&'static str, String); 2] {
     let pipeline = if dedup { PIPELINE.replace(APPEND, DEDUP) } else { PIPELINE.to_owned() };
-    write("pipelines/employee.toml", &pipeline)?;
-    write("proto/employee.proto", SCHEMA)
+    [("pipelines/employee.toml", pipeline), ("proto/employee.proto", SCHEMA.to_owned())]
 }
 
 fn fault(path: &Path, error: &std::io::Error) -> Failure {

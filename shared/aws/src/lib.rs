@@ -1,0 +1,10 @@
+//! AWS: what frazil's traits are on its services. The only crate that names the AWS SDK.
+//!
+//! Entry point: [`s3::S3`], one client, made from the SDK's own chain of settings and credentials. [`s3::S3::store`]
+//! makes a `staging` store of a bucket; with the feature `storage`, [`s3::S3::file_io`] makes Iceberg's files of it.
+//!
+//! Every feature stands alone, so that ingest takes the store and never links `iceberg`. Nothing here reads the
+//! environment but the SDK, and nothing here says a secret: messages hold names, codes and what the service wrote.
+
+#[cfg(feature = "store")]
+pub mod s3;

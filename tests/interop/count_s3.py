@@ -1,0 +1,38 @@
+"""PyIceberg's count of a demo's table in a bucket. count_s3.py --catalog DB --warehouse S3URL --table NAME --report FILE
+
+The service is the one of AWS_ENDPOINT_URL, with the credentials of the environment.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+
+import pyarrow.compute
+from pyiceberg.catalog.sql import SqlCatalog
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name in ("catalog", "warehouse", "table", "report"):
+        parser.add_argument(f"--{name}", required=True)
+    args = parser.parse_args()
+    catalog = SqlCatalog("frazil", **{
+        "uri": f"sqlite:///{pathlib.Path(args.catalog).resolve()}",
+        "warehouse": args.warehouse,
+        "s3.endpoint": os.environ["AWS_ENDPOINT_URL"],
+        "s3.region": os.environ["AWS_REGION"],
+        "s3.access-key-id": os.environ["AWS_ACCESS_KEY_ID"],
+        "s3.secret-access-key": os.environ["AWS_SECRET_ACCESS_KEY"],
+    })
+    rows = catalog.load_table(args.table).scan(selected_fields=("employee_id",)).to_arrow()
+    with open(args.report) as file:
+        expected = json.load(file)["rows_in_table"]
+    print(f"PyIceberg reads {rows.num_rows} rows, {expected} are in the table")
+    nulls = pyarrow.compute.sum(pyarrow.compute.is_null(rows["employee_id"])).as_py()
+    sys.exit(0 if rows.num_rows == expected and not nulls else 1)
+
+
+if __name__ == "__main__":
+    main()
