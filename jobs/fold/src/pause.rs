@@ -9,6 +9,7 @@ use staging::key;
 use staging::store::{self, Store};
 
 use crate::error::Error;
+use crate::rewind::WHY;
 
 /// What is held back, since when and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,12 @@ pub struct Pause {
 }
 
 impl Pause {
+    /// Whether a rollback left it: what follows is `recover`'s to decide, which looks at what would be missing.
+    #[must_use]
+    pub fn is_of_rollback(&self) -> bool {
+        self.why.as_ref().is_some_and(|why| why.starts_with(WHY))
+    }
+
     /// Whether it holds a stage back.
     #[must_use]
     pub fn holds(&self, stage: Stage) -> bool {

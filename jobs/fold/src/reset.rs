@@ -52,6 +52,9 @@ pub struct ResetPlan {
     pub rows_kept: u64,
 }
 
+/// A reset may be said this long before its minute, in minutes.
+const RESET_AHEAD_MINUTES_MAX: i64 = 24 * 60;
+
 fn refused(code: &'static str, message: String, remedy: &str) -> Error {
     Error::Stopped { code, message, remedy: remedy.to_owned() }
 }
@@ -162,6 +165,33 @@ impl Fold {
                 "fold.reset_again",
                 format!("topic `{}` counts anew from {since} on already", reset.topic),
                 "fold; a second reset needs a later minute",
+            ));
+        }
+        let waits = |epoch: &Epoch| {
+            epoch.source == source
+                && epoch.topic == reset.topic
+                && epoch.partition == reset.partition
+                && !known.iter().any(|(at, _)| at.source == epoch.counts_as)
+        };
+        if let Some(epoch) = ledger.epochs.iter().find(|epoch| waits(epoch))
+            && contradicting.is_empty()
+        {
+            return Err(refused(
+                "fold.reset_again",
+                format!(
+                    "topic `{}` counts anew from {} on already, and nothing of it was folded since",
+                    reset.topic, epoch.since
+                ),
+                "fold first",
+            ));
+        }
+        if since > intake.date.minute().plus(RESET_AHEAD_MINUTES_MAX) {
+            return Err(refused(
+                "fold.reset_minute",
+                format!(
+                    "{since} is more than a day ahead: until then the new topic's records would be taken for the old one's"
+                ),
+                "choose an earlier minute",
             ));
         }
         let plan = ResetPlan {

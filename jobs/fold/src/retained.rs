@@ -10,9 +10,12 @@ use model::id::TableUuid;
 use model::interval::Intervals;
 use model::ledger::{Ledger, Pointer};
 use model::settlement::summary_key;
+use staging::footer::Footer;
 use table::snapshot::ancestry;
 
 use crate::error::Error;
+use crate::evidence;
+use crate::plan::Found;
 use crate::run::Fold;
 use crate::state::{State, commit_of, never_delivered, settlements_of};
 
@@ -79,6 +82,22 @@ impl Then {
 }
 
 impl Fold {
+    /// Whether an object says something else of an offset than the ledger kept: it is of a topic that was made again, and
+    /// what was settled under its offsets were other records. One that can't be read proves nothing, and counts as such.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn contradicts(&self, then: &Then, key: &str, minute: Minute, footer: &Footer) -> Result<bool, Error> {
+        let Ok(coverage) = footer.coverage.renamed(|at| then.now.counted(at, minute)) else { return Ok(true) };
+        let footer = Footer { coverage, ..footer.clone() };
+        let found = Found { key: key.to_owned(), minute, size: 0, footer, limits: None };
+        match evidence::contradiction(self.store.as_ref(), &self.pipeline.table.name, &then.now, &found).await {
+            Ok(contradiction) => Ok(contradiction.is_some()),
+            Err(Error::Object { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// What the table's retained snapshots show of its past, and of what main had settled at a time. Nothing where the
     /// pipeline has not folded yet.
     ///

@@ -32,7 +32,7 @@ mod recover;
 pub use recover::{Choice, RecoverPlan};
 
 /// How the pauses begin that a rollback leaves, so that `recover` knows them for its own.
-const WHY: &str = "rolled back";
+pub(crate) const WHY: &str = "rolled back";
 
 /// Where a rollback goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

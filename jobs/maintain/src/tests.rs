@@ -67,6 +67,11 @@ impl World {
 
     /// Stages one object of partition 0: a letter an offset, `r`ow, `d`ead or `.` not delivered.
     fn stage(&self, first: i64, what: &str) -> String {
+        self.stage_sent(first, what, 0)
+    }
+
+    /// The same, with timestamps so many milliseconds later.
+    fn stage_sent(&self, first: i64, what: &str, later_ms: i64) -> String {
         let minute = self.clock.now().minute();
         let of = |wanted: &str| -> Intervals {
             let hits = what.chars().enumerate().filter(|(_, c)| wanted.contains(*c));
@@ -76,10 +81,13 @@ impl World {
         record_columns.start("orders-eu", 0);
         let mut ids = Vec::new();
         for offset in of("r").as_slice().iter().flat_map(|i| i.first()..=i.last()) {
-            record_columns.row(offset, record_columns::micros(offset), 0);
+            record_columns.row(offset, record_columns::micros(offset + later_ms), 0);
             ids.push(offset);
         }
-        let sample = |offset: Option<i64>| Sample { offset: offset.unwrap(), timestamp_ms: offset };
+        let sample = |offset: Option<i64>| {
+            let offset = offset.unwrap();
+            Sample { offset, timestamp_ms: Some(offset + later_ms) }
+        };
         let delivered = of("rd");
         let covered = PartitionCoverage {
             filtered: BTreeMap::new(),
@@ -227,6 +235,24 @@ async fn a_dead_letters_coordinate_does_not_keep_its_object_and_a_passed_over_on
     world.fold().await;
     world.wait(8 * DAY);
     assert_eq!(world.maintain(false).await.unwrap().files_removed, 1);
+}
+
+#[tokio::test]
+async fn an_object_of_a_topic_made_again_is_not_taken_for_settled() {
+    let world = World::new();
+    world.stage(0, "rrrrrr");
+    world.fold().await;
+    world.wait(DAY);
+    // The same offsets, other records: an end that the ledger kept, and a row inside that it kept.
+    let ends = world.stage_sent(0, "rrr", 1_000_000);
+    let inside = world.stage_sent(4, "rr", 1_000_000);
+    assert_eq!(world.fold.run().await.unwrap_err().code(), "fold.topic_recreated");
+    world.wait(8 * DAY);
+    let report = world.maintain(false).await.unwrap();
+    assert_eq!((report.files_removed, report.unsettled), (1, 2));
+    let mut left = vec![ends, inside];
+    left.sort_unstable();
+    assert_eq!(world.keys("staging/"), left);
 }
 
 #[tokio::test]

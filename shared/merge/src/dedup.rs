@@ -74,6 +74,9 @@ impl Dedup {
     /// # Errors
     /// [`Error::Arrow`] for a type that keys can't have.
     pub fn new(key_types: &[DataType], lookback_micros: Option<i64>) -> Result<Self, Error> {
+        if key_types.is_empty() {
+            return Err(Error::Shape("a key has at least one column"));
+        }
         Ok(Self {
             keys: Keys::new(key_types)?,
             lookback: lookback_micros,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use staging::list;
 use table::snapshot::ancestry;
 
-use super::{Rewound, WHY, nothing_missing, stopped};
+use super::{Rewound, nothing_missing, stopped};
 use crate::error::Error;
 use crate::ledger_property;
 use crate::pause;
@@ -117,7 +117,7 @@ impl Fold {
             Choice::KeepLedger => Rewound { pipeline: self.id.clone(), offsets: 0, missing: Vec::new(), ledger: None },
         };
         let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
-        let unpauses = paused.is_some_and(|pause| pause.why.is_some_and(|why| why.starts_with(WHY)));
+        let unpauses = paused.is_some_and(|pause| pause.is_of_rollback());
         let plan = RecoverPlan {
             table: loaded.name.to_string(),
             snapshot: metadata.current_snapshot().map_or(0, |s| s.snapshot_id()),
@@ -137,6 +137,8 @@ impl Fold {
         for snapshot in snapshots {
             let Some((_, settlement)) = commit_of(&snapshot.summary().additional_properties, &key) else { continue };
             match read_settlement(self.store.as_ref(), settlement).await {
+                // Other pipelines carry the key of an older commit on: only the snapshot that a commit made stands for it.
+                Ok(Some(settlement)) if settlement.ledger.anchor.is_some_and(|own| own != snapshot.snapshot_id()) => {}
                 Ok(Some(settlement)) => return Ok(Some(settlement.ledger)),
                 Ok(None) => {}
                 Err(error) if error.kind() == Kind::Corrupt => {}

@@ -128,8 +128,11 @@ async fn one_partition_may_begin_anew_and_another_go_on_in_the_same_object() {
 async fn a_reset_ahead_of_time_counts_from_the_next_minute() {
     let world = folded_twice().await;
     world.stage(&["0:6:r"]);
+    let far = Some(world.clock.now().minute().plus(25 * 60));
+    assert_eq!(reset(&world, None, far).await.unwrap_err().code(), "fold.reset_minute");
     let plan = reset(&world, None, None).await.unwrap();
     assert_eq!(plan.since, world.clock.now().minute().plus(1));
+    assert_eq!(reset(&world, None, None).await.unwrap_err().code(), "fold.reset_again", "one is waiting");
     assert_eq!(reset(&world, Some(7), None).await.unwrap_err().code(), "fold.reset_unknown");
     let past = Some(world.clock.now().minute().plus(-60));
     assert_eq!(reset(&world, None, past).await.unwrap_err().code(), "fold.reset_minute");

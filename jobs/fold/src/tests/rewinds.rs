@@ -77,8 +77,8 @@ async fn a_rollback_is_refused_where_what_it_would_fold_again_is_gone() {
     world.fold().rollback(target).await.unwrap();
 }
 
-#[tokio::test]
-async fn every_pipeline_of_the_table_goes_back_and_is_paused() {
+/// Two pipelines that have folded in turn, with the snapshots after the first's second and the other's first commit.
+async fn folded_in_turn() -> (World, Fold, [i64; 2]) {
     let world = folded_twice().await;
     let pipeline = Arc::new(Pipeline { name: "others".to_owned(), ..pipeline() });
     let other = Fold { id: PipelineId::new("others", world.ids.as_ref()), pipeline, ..world.fold() };
@@ -97,6 +97,12 @@ async fn every_pipeline_of_the_table_goes_back_and_is_paused() {
     world.fold().run().await.unwrap();
     stage(2, &["5:2:rr"]);
     other.run().await.unwrap();
+    (world, other, [first, both])
+}
+
+#[tokio::test]
+async fn every_pipeline_of_the_table_goes_back_and_is_paused() {
+    let (world, other, [first, both]) = folded_in_turn().await;
     // Before the other pipeline began nothing tells what it had settled.
     assert_eq!(world.fold().plan_rollback(Target::Snapshot(first)).await.unwrap_err().code(), "fold.ledger_then");
     let plan = world.fold().rollback(Target::Snapshot(both)).await.unwrap();
@@ -107,6 +113,19 @@ async fn every_pipeline_of_the_table_goes_back_and_is_paused() {
         fold.run().await.unwrap();
     }
     assert_eq!(world.rows().await, wanted(&["0:0:rrrrrrr", "5:0:rrrr"]));
+}
+
+/// A fold carries the other pipelines' keys on, which are those of their commits before the rollback's.
+#[tokio::test]
+async fn what_a_pipeline_had_settled_is_known_although_others_have_folded_since_the_rollback() {
+    let (world, other, [_, both]) = folded_in_turn().await;
+    world.fold().rollback(Target::Snapshot(both)).await.unwrap();
+    world.fold().recover(Choice::Refold).await.unwrap();
+    world.fold().run().await.unwrap();
+    let (plan, _) = other.recover(Choice::KeepLedger).await.unwrap();
+    assert_eq!((plan.commits, plan.rows_gone), (true, 2));
+    other.run().await.unwrap();
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrrrr", "5:0:rr"]));
 }
 
 #[tokio::test]

@@ -47,6 +47,13 @@ pub(crate) async fn lift(arguments: &arguments::Unpause, session: &mut Session<'
     let name = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?.name;
     let store = environment::existing_store(&environment, session).await?;
     let before = pause::read(store.as_ref(), &name).await.map_err(|e| super::fold::failed(&e))?;
+    let holds_folds = |pause: &&pause::Pause| pause.is_of_rollback() && pause.holds(Stage::Fold);
+    if before.as_ref().filter(holds_folds).is_some() && arguments.stage != Some(arguments::Held::Ingest) {
+        return Err(Failure::usage("pipeline.rolled_back", format!("pipeline {name} was paused by a rollback"))
+            .remedy(
+                "`frazil recover` decides what follows, after a look at what would be missing, and lifts the pause",
+            ));
+    }
     let was = before.is_some();
     let after = before.and_then(|before| pause::without(before, stage(arguments.stage)));
     if was && !arguments.dry_run {

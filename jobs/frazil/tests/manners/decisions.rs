@@ -66,6 +66,8 @@ fn going_back_shows_its_plan_and_is_done_on_a_yes_only() {
     assert_eq!(place.refused(&["fold"]), (Exit::TryAgain, "fold.paused".to_owned()));
     assert_eq!(place.refused(&["recover"]).0, Exit::Usage);
     assert_eq!(place.refused(&["recover", "--refold"]), (Exit::Usage, "consent.missing".to_owned()));
+    // What would be missing is looked at by `recover` alone.
+    assert_eq!(place.refused(&["unpause"]), (Exit::Usage, "pipeline.rolled_back".to_owned()));
     let recovered = place.done(&["recover", "--refold", "--yes"]);
     assert_eq!((&recovered["rewound"], &recovered["unpauses"]), (&json!(offsets), &json!(true)));
     place.done(&["fold"]);

@@ -131,6 +131,7 @@ fn extreme_times_are_times() {
 #[test]
 fn arrays_that_do_not_go_together_are_refused() {
     let rows: Vec<Plain> = vec![(Some(1), 0, None, 0, 0)];
+    assert!(matches!(Dedup::new(&[], None), Err(Error::Shape(_))));
     let mut dedup = Dedup::new(&[DataType::Int64], Some(1)).unwrap();
     assert!(matches!(dedup.add(&key(&rows), None, origin(&rows)), Err(Error::Shape(_))));
     let null: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![None]));

@@ -60,7 +60,7 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
     let known = Known { columns: &columns, fields, column_case, record_columns };
     let primary_key = primary_key(reader, section, &known);
     let dedup_within = dedup_within(reader, section, &known, mode);
-    if mode == Mode::Dedup && section.get("primary_key").is_none() {
+    if mode == Mode::Dedup && section.get("primary_key").is_none_or(|entry| entry.is_empty_array()) {
         let at = section.get("mode").map_or(section.at, |entry| entry.value_at());
         reader.fault(at, code::MISSING, "`mode = \"dedup\"` needs a `primary_key`");
     }

@@ -286,6 +286,7 @@ fn dedup_needs_a_key_and_a_lookback_that_means_something() {
     )));
     let expected = DedupWithin { column: "at".to_owned(), lookback_seconds: 5400, late: Late::Drop };
     assert_eq!(within.unwrap().table.dedup_within, Some(expected));
+    check(&with("mode = \"dedup\"\nprimary_key = []\n"), &["9:8 missing needs a `primary_key`"]);
     let within = |inner: &str| with(&format!("{dedup}dedup_within = {{ {inner} }}"));
     check(&within("column = \"at\", lookback = \"1x\""), &["11:44 invalid `lookback`: `x` is not a unit"]);
     check(&within("lookback = \"1h\""), &["11:1 missing needs `column`"]);
