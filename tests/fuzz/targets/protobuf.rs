@@ -60,12 +60,13 @@ impl Subject {
 
     /// What became a row is a message to an independent decoder too. Two differences are known and right: a field of
     /// another wire type is an unknown field by protobuf's rules and an error there (where a map is meant, that decoder
-    /// does not look at the wire type: it reads an entry from whatever bytes are there), and the two follow messages to
-    /// different depths.
+    /// does not look at the wire type: it reads an entry from whatever bytes are there, and stumbles over tags or keys that
+    /// are none), and the two follow messages to different depths.
     fn judge(&self, payload: &[u8]) {
         if let Err(fault) = DynamicMessage::decode(self.message.clone(), payload) {
             let text = fault.to_string();
-            let known = ["wire type", "delimited length exceeded", "buffer underflow", "recursion limit"];
+            let entries = ["invalid tag value", "invalid key value", "delimited length exceeded", "buffer underflow"];
+            let known = entries.into_iter().chain(["wire type", "recursion limit"]).collect::<Vec<_>>();
             assert!(known.iter().any(|known| text.contains(known)), "{text}");
         }
     }
