@@ -40,8 +40,10 @@ pub struct RecoverPlan {
     pub snapshot: i64,
     /// Whether a snapshot with another ledger must be made.
     pub commits: bool,
-    /// Rows that the pipeline had added and main no longer holds.
-    pub rows_gone: u64,
+    /// Rows that the pipeline had added and main no longer holds; absent where what main holds can't be told any more, its
+    /// snapshots being expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_gone: Option<u64>,
     /// What the pipeline would fold again; nothing where its ledger is kept.
     #[serde(skip)]
     pub rewound: Rewound,
@@ -100,21 +102,26 @@ impl Fold {
                 return Err(stopped("fold.recover_nothing", message, "fold; there is nothing to recover from"));
             }
         };
-        let then = self.ledger_at(&self.id, &metadata, ancestry(&metadata), &newest).await?;
-        let rows_gone = newest.totals().rows_added.saturating_sub(then.totals().rows_added);
-        let next = match choice {
-            Choice::Refold => then.clone(),
-            Choice::KeepLedger => newest.clone(),
+        let then = match self.ledger_at(&self.id, &metadata, ancestry(&metadata), &newest).await {
+            Ok(then) => Some(then),
+            // To go on with the newest ledger nobody needs to know what main's history would say of an older one.
+            Err(Error::Stopped { code: "fold.ledger_then", .. }) if choice == Choice::KeepLedger => None,
+            Err(error) => return Err(error),
         };
+        let rows_gone = then.as_ref().map(|then| newest.totals().rows_added.saturating_sub(then.totals().rows_added));
         // The table is in order when its ledger is the one that its history ends with.
-        let in_order = current.as_ref().is_some_and(|c| c.commits.front() == then.commits.front());
+        let end = then.as_ref().and_then(|then| then.commits.front());
+        let in_order = end.is_some() && current.as_ref().is_some_and(|c| c.commits.front() == end);
         let commits = match choice {
             Choice::Refold => !in_order,
-            Choice::KeepLedger => !in_order || newest.commits.front() != then.commits.front(),
+            Choice::KeepLedger => !in_order || newest.commits.front() != end,
         };
-        let rewound = match choice {
-            Choice::Refold => self.rewound(self.id.clone(), &metadata, &newest, then).await?,
-            Choice::KeepLedger => Rewound { pipeline: self.id.clone(), offsets: 0, missing: Vec::new(), ledger: None },
+        let nothing = Rewound { pipeline: self.id.clone(), offsets: 0, missing: Vec::new(), ledger: None };
+        let (next, rewound) = match (choice, then) {
+            (Choice::Refold, Some(then)) => {
+                (then.clone(), self.rewound(self.id.clone(), &metadata, &newest, then).await?)
+            }
+            (Choice::Refold | Choice::KeepLedger, _) => (newest, nothing),
         };
         let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
         let unpauses = paused.is_some_and(|pause| pause.is_of_rollback());

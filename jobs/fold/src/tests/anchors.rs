@@ -8,6 +8,7 @@ use table::snapshot::{self, Change, Terms, ancestry, branch};
 
 use super::history::{change, folded_twice, stopped};
 use super::*;
+use crate::rewind::Choice;
 
 /// Another writer's snapshot on main.
 async fn foreign(world: &World, summary: BTreeMap<String, String>) {
@@ -126,6 +127,13 @@ async fn a_history_that_nothing_of_ours_holds_up_any_more_stops_the_fold() {
     world.stage(&["0:6:r"]);
     let message = stopped(&world, "fold.rewound").await;
     assert!(message.contains("is gone, and nothing on main stands on it"), "{message}");
+    // A person may know better, and go on with the ledger that the table still holds.
+    let error = world.fold().recover(Choice::Refold).await.unwrap_err();
+    assert_eq!(error.code(), "fold.ledger_then");
+    let (plan, _) = world.fold().recover(Choice::KeepLedger).await.unwrap();
+    assert_eq!((plan.commits, plan.rows_gone), (true, None));
+    assert_eq!(world.fold().run().await.unwrap().tables[0].rows_added, 1);
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrrrr"]));
 }
 
 #[tokio::test]

@@ -152,7 +152,10 @@ fn rollback_text(plan: &RollbackPlan) -> String {
 }
 
 fn recover_text(plan: &RecoverPlan) -> String {
-    let mut text = format!("{}: {} rows that were added are not on main", plan.table, plan.rows_gone);
+    let mut text = match plan.rows_gone {
+        Some(rows) => format!("{}: {rows} rows that were added are not on main", plan.table),
+        None => format!("{}: main's history no longer tells how many rows that were added are not on it", plan.table),
+    };
     if plan.rewound.offsets > 0 {
         text.push_str(&format!("; {} offsets are folded again", plan.rewound.offsets));
     }
