@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use model::coordinate::{Coordinate, SourceId, TopicPartition};
 use model::id::PipelineId;
@@ -16,6 +16,7 @@ use staging::store::Store;
 use crate::error::Error;
 use crate::intake::{Found, Intake};
 use crate::ledger_property;
+use crate::rows;
 use crate::state::State;
 
 /// A topic deleted and made again starts over at offset 0, where the ledger has settled another record. The ledger keeps
@@ -96,19 +97,10 @@ fn row_against(
     batch: &RecordBatch,
     known: &BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>>,
 ) -> Result<Option<Coordinate>, object::Error> {
-    let damaged =
-        |name: &str| object::Error::Corrupt { why: format!("its rows have no readable {name}"), source: None };
-    let column = |name: &str| batch.column_by_name(name).ok_or_else(|| damaged(name));
-    let topics = column(record_columns::TOPIC)?.as_string_view_opt().ok_or_else(|| damaged(record_columns::TOPIC))?;
-    let partitions = column(record_columns::PARTITION)?
-        .as_primitive_opt::<Int32Type>()
-        .ok_or_else(|| damaged(record_columns::PARTITION))?;
-    let offsets = column(record_columns::OFFSET)?
-        .as_primitive_opt::<Int64Type>()
-        .ok_or_else(|| damaged(record_columns::OFFSET))?;
-    let times = column(record_columns::TIMESTAMP)?
-        .as_primitive_opt::<TimestampMicrosecondType>()
-        .ok_or_else(|| damaged(record_columns::TIMESTAMP))?;
+    let topics = rows::text(batch, record_columns::TOPIC)?;
+    let partitions = rows::numbers::<Int32Type>(batch, record_columns::PARTITION)?;
+    let offsets = rows::numbers::<Int64Type>(batch, record_columns::OFFSET)?;
+    let times = rows::numbers::<TimestampMicrosecondType>(batch, record_columns::TIMESTAMP)?;
     for (row, offset) in offsets.iter().enumerate() {
         let Some((offset, known)) = offset.and_then(|offset| known.get(&offset).map(|known| (offset, known))) else {
             continue;

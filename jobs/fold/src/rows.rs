@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringViewArray};
+use arrow::array::{Array, AsArray, BooleanArray, PrimitiveArray, RecordBatch, StringViewArray};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Field, Int32Type, Int64Type, Schema, TimestampMicrosecondType};
+use arrow::datatypes::{ArrowPrimitiveType, Field, Int32Type, Int64Type, Schema};
 use merge::dedup::Origin;
 use model::coordinate::TopicPartition;
 use model::interval::Intervals;
@@ -101,22 +101,31 @@ pub(crate) fn admitted(
     Ok(batches)
 }
 
+pub(crate) fn damaged(what: &str) -> object::Error {
+    object::Error::Corrupt { why: format!("its rows have no readable {what}"), source: None }
+}
+
+/// A record column of staged rows, read with [`Types::Views`]: text.
+pub(crate) fn text<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b StringViewArray, object::Error> {
+    batch.column_by_name(name).and_then(|column| column.as_string_view_opt()).ok_or_else(|| damaged(name))
+}
+
+/// The same: numbers and times.
+pub(crate) fn numbers<'b, T: ArrowPrimitiveType>(
+    batch: &'b RecordBatch,
+    name: &str,
+) -> Result<&'b PrimitiveArray<T>, object::Error> {
+    batch.column_by_name(name).and_then(|column| column.as_primitive_opt()).ok_or_else(|| damaged(name))
+}
+
 /// The record columns of staged rows.
-fn origin(batch: &RecordBatch) -> Result<Origin, Error> {
-    let missing =
-        |name: &str| object::Error::Corrupt { why: format!("its rows have no readable {name}"), source: None };
-    let column = |name: &str| batch.column_by_name(name).ok_or_else(|| missing(name));
-    let topics = column(record_columns::TOPIC)?.as_string_view_opt();
-    let partitions = column(record_columns::PARTITION)?.as_primitive_opt::<Int32Type>();
-    let offsets = column(record_columns::OFFSET)?.as_primitive_opt::<Int64Type>();
-    let timestamps = column(record_columns::TIMESTAMP)?.as_primitive_opt::<TimestampMicrosecondType>();
-    let ordinals = column(record_columns::ORDINAL)?.as_primitive_opt::<Int32Type>();
+fn origin(batch: &RecordBatch) -> Result<Origin, object::Error> {
     Ok(Origin {
-        topics: topics.ok_or_else(|| missing(record_columns::TOPIC))?.clone(),
-        partitions: partitions.ok_or_else(|| missing(record_columns::PARTITION))?.clone(),
-        offsets: offsets.ok_or_else(|| missing(record_columns::OFFSET))?.clone(),
-        timestamps: timestamps.ok_or_else(|| missing(record_columns::TIMESTAMP))?.clone(),
-        ordinals: ordinals.ok_or_else(|| missing(record_columns::ORDINAL))?.clone(),
+        topics: text(batch, record_columns::TOPIC)?.clone(),
+        partitions: numbers(batch, record_columns::PARTITION)?.clone(),
+        offsets: numbers(batch, record_columns::OFFSET)?.clone(),
+        timestamps: numbers(batch, record_columns::TIMESTAMP)?.clone(),
+        ordinals: numbers(batch, record_columns::ORDINAL)?.clone(),
     })
 }
 
@@ -167,17 +176,9 @@ impl<'a> Wanted<'a> {
 
     /// Which rows to keep; `None` for all.
     fn mask(&mut self, batch: &RecordBatch) -> Result<Option<BooleanArray>, object::Error> {
-        let damaged =
-            |what: &str| object::Error::Corrupt { why: format!("its rows have no readable {what}"), source: None };
-        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| damaged(name));
-        let topics: &StringViewArray =
-            column(record_columns::TOPIC)?.as_string_view_opt().ok_or_else(|| damaged(record_columns::TOPIC))?;
-        let partitions = column(record_columns::PARTITION)?
-            .as_primitive_opt::<Int32Type>()
-            .ok_or_else(|| damaged(record_columns::PARTITION))?;
-        let offsets = column(record_columns::OFFSET)?
-            .as_primitive_opt::<Int64Type>()
-            .ok_or_else(|| damaged(record_columns::OFFSET))?;
+        let topics = text(batch, record_columns::TOPIC)?;
+        let partitions = numbers::<Int32Type>(batch, record_columns::PARTITION)?;
+        let offsets = numbers::<Int64Type>(batch, record_columns::OFFSET)?;
         if topics.null_count() + partitions.null_count() + offsets.null_count() > 0 {
             return Err(damaged("coordinate"));
         }
