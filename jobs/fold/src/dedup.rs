@@ -121,18 +121,19 @@ impl Candidates {
     ) -> Result<(), Error> {
         let watermark = self.within.map(|_| marks.enter_minute(found.minute));
         for Admitted { mut batch, mut origin } in batches {
+            let mut runs = runs_of(admitted, &origin);
             if let Some(within) = self.within {
                 let times = self.event_times(&found.key, &batch, within)?;
                 let earliest =
                     watermark.flatten().map_or(i64::MIN, |at| at.micros().saturating_sub(within.lookback_micros));
                 let punctual: BooleanArray = times.values().iter().map(|time| Some(*time >= earliest)).collect();
-                for Run { at, rows } in runs(admitted, &origin) {
+                for Run { at, rows } in &runs {
                     let greatest = times.values().get(rows.clone()).and_then(|times| times.iter().max());
                     if let Some(greatest) = greatest {
-                        marks.see(&at, Timestamp::from_micros(*greatest), found.minute);
+                        marks.see(at, Timestamp::from_micros(*greatest), found.minute);
                     }
                     let late = (rows.len() - punctual.slice(rows.start, rows.len()).true_count()) as u64;
-                    let counts = self.counts.entry(at).or_default();
+                    let counts = self.counts.entry(at.clone()).or_default();
                     match within.late {
                         Late::Keep => counts.late_kept += late,
                         Late::Drop => counts.late += late,
@@ -141,14 +142,15 @@ impl Candidates {
                 if within.late == Late::Drop && punctual.true_count() < punctual.len() {
                     batch = filter_record_batch(&batch, &punctual).map_err(|e| self.fault(e.into()))?;
                     origin = kept(&origin, &punctual).map_err(|e| self.fault(e.into()))?;
+                    runs = runs_of(admitted, &origin);
                 }
             }
             let key = self.key_of(&batch);
             let event_time = self.within.and_then(|within| batch.columns().get(within.event_time.place));
             self.dedup
-                .add(&key, event_time, origin.clone())
+                .add(&key, event_time, origin)
                 .map_err(|source| Error::Merge { table: self.table.clone(), source })?;
-            self.held.push(Held { batch, runs: runs(admitted, &origin) });
+            self.held.push(Held { batch, runs });
         }
         Ok(())
     }
@@ -297,7 +299,7 @@ struct Run {
 }
 
 /// The runs of an object's rows, by where the ledger counts them: of one object topic and partition tell that apart.
-fn runs(admitted: &BTreeMap<TopicPartition, Intervals>, origin: &Origin) -> Vec<Run> {
+fn runs_of(admitted: &BTreeMap<TopicPartition, Intervals>, origin: &Origin) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let rows = origin.topics.iter().zip(origin.partitions.values());
     for (row, (topic, partition)) in rows.enumerate() {
