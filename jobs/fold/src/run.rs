@@ -11,8 +11,7 @@ use model::coordinate::TopicPartition;
 use model::failure::Kind;
 use model::id::{Ids, PipelineId};
 use model::ledger::{Counts, Ledger};
-use model::run::{Failure, Run, Stage, State as RunState};
-use model::stored::Tag;
+use model::run::{Failure, Run, Stage};
 use model::verdict::Judgement;
 use pipeline::resolved::{Mode, Pipeline};
 use staging::key;
@@ -46,8 +45,6 @@ const REBASES_MAX: u32 = 16;
 const DAMAGED_MAX: usize = 100;
 /// How far a host's clock may be off the store's, in seconds.
 const CLOCK_SKEW_SECONDS_MAX: i64 = 60;
-/// A run still marked running after this long was killed, in microseconds: Lambda ends every run after 15 minutes.
-const RUN_MICROS_MAX: i64 = 15 * 60 * 1_000_000;
 /// The version of the type mapping that new tables remember.
 const MAPPING_VERSION: &str = "1";
 
@@ -110,32 +107,12 @@ impl Fold {
         if self.settings.dry_run {
             return self.fold(budget).await;
         }
-        let started = self.clock.now();
-        let mut run = Run {
-            schema: Tag::of::<Run>(),
-            stage: Stage::Fold,
-            state: RunState::Running,
-            started,
-            until: started.plus_micros(RUN_MICROS_MAX),
-            finished: None,
-            budget_bytes: budget.bytes,
-            failure: None,
-            figures: BTreeMap::new(),
-        };
+        let run = Run::begun(Stage::Fold, self.clock.now(), budget.bytes);
         self.note(&run).await?;
         let outcome = self.fold(budget).await;
-        run.finished = Some(self.clock.now());
-        match &outcome {
-            Ok(report) => {
-                run.state = RunState::Done;
-                run.figures = figures(report);
-            }
-            Err(error) => {
-                run.state = RunState::Failed;
-                run.failure =
-                    Some(Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() });
-            }
-        }
+        let failure =
+            |error: &Error| Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() };
+        let run = run.ended(self.clock.now(), outcome.as_ref().map(figures).map_err(failure));
         // The work is done or has failed for its own reason: that this note could not be left must not hide it.
         if let Err(error) = self.note(&run).await {
             tracing::warn!(%error, "the run's outcome could not be noted");

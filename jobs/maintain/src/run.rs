@@ -5,15 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use fold::Fold;
 use model::clock::Timestamp;
-use model::run::{Failure, Run, Stage, State};
-use model::stored::Tag;
+use model::run::{Failure, Run, Stage};
 use staging::key;
 
 use crate::error::Error;
 use crate::report::Report;
-
-/// A run still marked running after this long was killed, in microseconds: Lambda ends every run after 15 minutes.
-const RUN_MICROS_MAX: i64 = 15 * 60 * 1_000_000;
 
 /// What may be set of a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,39 +36,12 @@ impl Maintain {
         if self.settings.dry_run {
             return self.staging().await;
         }
-        let started = self.fold.clock.now();
-        let mut run = Run {
-            schema: Tag::of::<Run>(),
-            stage: Stage::Maintain,
-            state: State::Running,
-            started,
-            until: started.plus_micros(RUN_MICROS_MAX),
-            finished: None,
-            budget_bytes: None,
-            failure: None,
-            figures: BTreeMap::new(),
-        };
+        let run = Run::begun(Stage::Maintain, self.fold.clock.now(), None);
         self.note(&run).await?;
         let outcome = self.staging().await;
-        run.finished = Some(self.fold.clock.now());
-        match &outcome {
-            Ok(report) => {
-                run.state = State::Done;
-                run.figures = [
-                    ("files_removed".to_owned(), report.files_removed),
-                    ("bytes".to_owned(), report.bytes),
-                    ("unsettled".to_owned(), report.unsettled),
-                    ("unproved".to_owned(), report.unproved),
-                    ("overlooked".to_owned(), report.overlooked.len() as u64),
-                ]
-                .into();
-            }
-            Err(error) => {
-                run.state = State::Failed;
-                run.failure =
-                    Some(Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() });
-            }
-        }
+        let failure =
+            |error: &Error| Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() };
+        let run = run.ended(self.fold.clock.now(), outcome.as_ref().map(figures).map_err(failure));
         // The work is done or has failed for its own reason: that this note could not be left must not hide it.
         if let Err(error) = self.note(&run).await {
             tracing::warn!(%error, "the run's outcome could not be noted");
@@ -91,4 +60,15 @@ impl Maintain {
         let retention = i64::try_from(self.fold.pipeline.staging.retention_seconds).unwrap_or(i64::MAX);
         date.plus_micros(-retention.saturating_mul(1_000_000))
     }
+}
+
+fn figures(report: &Report) -> BTreeMap<String, u64> {
+    [
+        ("files_removed".to_owned(), report.files_removed),
+        ("bytes".to_owned(), report.bytes),
+        ("unsettled".to_owned(), report.unsettled),
+        ("unproved".to_owned(), report.unproved),
+        ("overlooked".to_owned(), report.overlooked.len() as u64),
+    ]
+    .into()
 }

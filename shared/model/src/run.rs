@@ -8,6 +8,9 @@ use crate::clock::Timestamp;
 use crate::failure::Kind;
 use crate::stored::{Contract, Tag};
 
+/// A run still marked running after this long was killed, in microseconds: Lambda ends every run after 15 minutes.
+const MICROS_MAX: i64 = 15 * 60 * 1_000_000;
+
 /// A stage of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,6 +83,34 @@ pub struct Run {
     /// What it did, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, u64>,
+}
+
+impl Run {
+    /// A run that starts now.
+    #[must_use]
+    pub fn begun(stage: Stage, now: Timestamp, budget_bytes: Option<u64>) -> Self {
+        Self {
+            schema: Tag::of::<Self>(),
+            stage,
+            state: State::Running,
+            started: now,
+            until: now.plus_micros(MICROS_MAX),
+            finished: None,
+            budget_bytes,
+            failure: None,
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// The same run, ended: with its figures, or with why it failed.
+    #[must_use]
+    pub fn ended(self, now: Timestamp, outcome: Result<BTreeMap<String, u64>, Failure>) -> Self {
+        let (state, figures, failure) = match outcome {
+            Ok(figures) => (State::Done, figures, None),
+            Err(failure) => (State::Failed, BTreeMap::new(), Some(failure)),
+        };
+        Self { state, finished: Some(now), failure, figures, ..self }
+    }
 }
 
 impl Contract for Run {
