@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use fold::Fold;
 use iceberg::io::FileIO;
 use model::failure::Kind;
+use model::id::PipelineId;
 use pipeline::environment::{Catalog as Place, Environment, Location};
-use pipeline::resolved::TableName;
+use pipeline::resolved::{Pipeline, TableName};
+use staging::store::Store;
 use table::catalog::sqlite::SqliteCatalog;
 use table::catalog::{Catalog, Loaded};
 use table::storage;
@@ -53,6 +56,27 @@ impl Tables {
                 .remedy("fold something first, or choose another environment with --env or --dir"));
         }
         Self::open(environment, session).await
+    }
+
+    /// A fold of a pipeline into them.
+    pub(crate) fn fold(
+        &self,
+        pipeline: Pipeline,
+        id: PipelineId,
+        store: Arc<dyn Store>,
+        settings: fold::Settings,
+        session: &Session<'_>,
+    ) -> Fold {
+        Fold {
+            pipeline: Arc::new(pipeline),
+            id,
+            store,
+            catalog: Arc::clone(&self.catalog),
+            io: self.io.clone(),
+            clock: Arc::clone(&session.clock),
+            ids: Arc::clone(&session.ids),
+            settings,
+        }
     }
 
     /// Every table there is.

@@ -225,16 +225,7 @@ async fn start(
     let id = environment::pipeline_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
     let config = IngestConfig::load(pipeline.clone(), id.clone(), Arc::clone(&store), Arc::clone(&session.clock));
     let ingest = Ingest::new(config.map_err(|e| ingest_failed(&e))?).map_err(|e| ingest_failed(&e))?;
-    let fold = Fold {
-        pipeline: Arc::new(pipeline),
-        id,
-        store,
-        catalog: Arc::clone(&tables.catalog),
-        io: tables.io.clone(),
-        clock: Arc::clone(&session.clock),
-        ids: Arc::clone(&session.ids),
-        settings: Settings::default(),
-    };
+    let fold = tables.fold(pipeline, id, store, Settings::default(), session);
     Ok(Run {
         ingest,
         fold,

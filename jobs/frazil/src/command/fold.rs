@@ -1,8 +1,6 @@
 //! `frazil fold`: one fold, now.
 
-use std::sync::Arc;
-
-use fold::{Fold, Report, Settings, TableReport};
+use fold::{Report, Settings, TableReport};
 use serde::Serialize;
 
 use crate::Session;
@@ -39,16 +37,7 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
             environment::pipeline_id(store.as_ref(), &name, session.ids.as_ref()).await?
         };
         let tables = Tables::open(&environment, session).await?;
-        let fold = Fold {
-            pipeline: Arc::new(pipeline),
-            id,
-            store,
-            catalog: tables.catalog,
-            io: tables.io,
-            clock: Arc::clone(&session.clock),
-            ids: Arc::clone(&session.ids),
-            settings: Settings { dry_run, ..Settings::default() },
-        };
+        let fold = tables.fold(pipeline, id, store, Settings { dry_run, ..Settings::default() }, session);
         let spinner = session.progress.spinner("folding");
         let report = fold.run().await;
         spinner.finish_and_clear();
@@ -63,11 +52,7 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
 
 /// A fold's failure, as the command line says it.
 pub(crate) fn failed(error: &fold::Error) -> Failure {
-    let failure = Failure::of(error.kind(), error.code(), error);
-    match error.remedy() {
-        Some(remedy) => failure.remedy(remedy),
-        None => failure,
-    }
+    Failure::of(error.kind(), error.code(), error).remedy_if(error.remedy())
 }
 
 fn human(body: &Body<'_>) -> String {

@@ -36,11 +36,7 @@ pub(crate) async fn run(arguments: &arguments::Maintain, session: &mut Session<'
 
 /// A maintenance run's failure, as the command line says it.
 fn failed(error: &maintain::Error) -> Failure {
-    let failure = Failure::of(error.kind(), error.code(), error);
-    match error.remedy() {
-        Some(remedy) => failure.remedy(remedy),
-        None => failure,
-    }
+    Failure::of(error.kind(), error.code(), error).remedy_if(error.remedy())
 }
 
 fn human(body: &Body<'_>) -> String {

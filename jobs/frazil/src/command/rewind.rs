@@ -1,7 +1,5 @@
 //! `frazil rollback`, `frazil recover` and `frazil reset-source`: a person's decisions about what a table has settled.
 
-use std::sync::Arc;
-
 use fold::rewind::{Choice, RecoverPlan, Rewound, RollbackPlan, Target};
 use fold::{Fold, Reset, ResetPlan, Settings};
 use model::settlement::Offsets;
@@ -49,16 +47,7 @@ pub(super) async fn open(named: &arguments::Named, session: &Session<'_>) -> Res
     let store = environment::store(&environment, session).await?;
     let id = environment::known_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
     let tables = Tables::existing(&environment, session).await?;
-    Ok(Fold {
-        pipeline: Arc::new(pipeline),
-        id,
-        store,
-        catalog: tables.catalog,
-        io: tables.io,
-        clock: Arc::clone(&session.clock),
-        ids: Arc::clone(&session.ids),
-        settings: Settings::default(),
-    })
+    Ok(tables.fold(pipeline, id, store, Settings::default(), session))
 }
 
 /// `snapshot:ID`, or a time.

@@ -82,6 +82,15 @@ impl Failure {
         self
     }
 
+    /// The same with what to do about it, where something is known.
+    #[must_use]
+    pub fn remedy_if(self, remedy: Option<&str>) -> Self {
+        match remedy {
+            Some(remedy) => self.remedy(remedy),
+            None => self,
+        }
+    }
+
     /// With an exit code of its own.
     #[must_use]
     pub const fn exiting(mut self, exit: Exit) -> Self {
