@@ -7,7 +7,7 @@ use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use model::coordinate::{Coordinate, SourceId, TopicPartition};
 use model::id::PipelineId;
-use model::ledger::{self, Ledger};
+use model::ledger::Ledger;
 use pipeline::resolved::TableName;
 use staging::object::{self, Object, Projection, Types};
 use staging::record_columns;
@@ -158,21 +158,20 @@ pub(crate) async fn own_topics(
     state: &State,
     intake: &Intake,
 ) -> Result<(), Error> {
-    let mine = ledger::property(pipeline);
     let staged: BTreeSet<(&SourceId, &str)> = intake
         .objects
         .iter()
         .flat_map(|found| found.footer.coverage.iter())
         .map(|(at, _)| (state.ledger.origin(&at.source), at.topic.as_str()))
         .collect();
-    for (property, text) in state.loaded.metadata.properties() {
-        if !property.starts_with("frazil.ledger.") || *property == mine {
+    for (other, text) in ledger_property::all(&state.loaded.metadata) {
+        if other == pipeline.as_str() {
             continue;
         }
-        let other = ledger_property::read(store, property, text).await?;
-        let shared = other.partitions().find(|(at, _)| staged.contains(&(other.origin(&at.source), at.topic.as_str())));
+        let ledger = ledger_property::read(store, &ledger_property::name(other), text).await?;
+        let shared =
+            ledger.partitions().find(|(at, _)| staged.contains(&(ledger.origin(&at.source), at.topic.as_str())));
         if let Some((at, _)) = shared {
-            let other = property.trim_start_matches("frazil.ledger.");
             return Err(Error::Stopped {
                 code: "fold.shared_topic",
                 message: format!(

@@ -15,6 +15,7 @@ use table::snapshot::ancestry;
 
 use crate::error::Error;
 use crate::evidence;
+use crate::ledger_property;
 use crate::plan::Found;
 use crate::run::Fold;
 use crate::state::{State, commit_of, never_delivered, settlements_of};
@@ -117,7 +118,7 @@ impl Fold {
             let keys = summary.keys().filter(|key| key.starts_with("frazil.commit."));
             named.extend(keys.filter_map(|key| commit_of(summary, key)).map(|(_, settlement)| settlement.to_owned()));
         }
-        for (_, text) in metadata.properties().iter().filter(|(key, _)| key.starts_with("frazil.ledger.")) {
+        for text in ledger_property::all(metadata).into_values() {
             if let Ok(pointer) = serde_json::from_str::<Pointer>(text) {
                 named.insert(pointer.object);
             }

@@ -188,12 +188,12 @@ impl Fold {
             ));
         };
         let mut pipelines = Vec::new();
-        for (property, text) in metadata.properties() {
-            let Some(id) = property.strip_prefix("frazil.ledger.") else { continue };
+        for (id, text) in ledger_property::all(metadata) {
+            let property = ledger_property::name(id);
             let id: PipelineId = id.parse().map_err(|e| {
                 stopped("fold.foreign_ledger", format!("the table property `{property}`: {e}"), "remove the property")
             })?;
-            let now = ledger_property::read(self.store.as_ref(), property, text).await?;
+            let now = ledger_property::read(self.store.as_ref(), &property, text).await?;
             history::not_moved(self.store.as_ref(), &id, &now, loaded).await?;
             let then = self.ledger_at(&id, metadata, line.iter().skip(place).copied(), &now).await?;
             pipelines.push(self.rewound(id, metadata, &now, then).await?);

@@ -13,6 +13,7 @@ pub mod failure;
 pub mod id;
 pub mod interval;
 pub mod ledger;
+pub mod mutation;
 pub mod run;
 pub mod settlement;
 pub mod stored;

@@ -1,0 +1,272 @@
+//! Folds on a schedule, and the person who is called when one stops.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use fold::rewind::{Choice, Target};
+use fold::{Budget, Error, Fold, Report, Reset, Settings};
+use iceberg::TableUpdate;
+use maintain::Maintain;
+use model::clock::Clock;
+use model::failure::Kind;
+use model::id::PipelineId;
+use pipeline::resolved::Pipeline;
+
+use crate::catalog::{RemoteCatalog, Tables};
+use crate::fault::Fault;
+use crate::files::{Disk, RemoteFiles};
+use crate::kafka::TOPIC;
+use crate::oracle::{Actor, Oracle};
+use crate::store::{Bucket, RemoteStore};
+use crate::world::{Process, World};
+
+/// A function's longest time.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// One pipeline's folds.
+#[derive(Debug)]
+pub(crate) struct Folds {
+    pub(crate) world: Arc<World>,
+    pub(crate) cluster: usize,
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) id: PipelineId,
+    pub(crate) bucket: Arc<Bucket>,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) oracle: Arc<Oracle>,
+    /// Properties of the table as they were before somebody took them away.
+    pub(crate) properties: Arc<Mutex<HashMap<String, String>>>,
+    pub(crate) state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    runs: u64,
+    pub(crate) ended: bool,
+}
+
+/// How a run of anything ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It did what it should; whether there is more to do.
+    Done { more: bool },
+    /// The same may succeed later.
+    Later,
+    /// A person must do something.
+    Stopped { code: &'static str, message: String },
+}
+
+impl Folds {
+    fn number(&self) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.runs += 1;
+        state.runs
+    }
+
+    fn ended(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ended
+    }
+
+    /// No more scheduled folds.
+    pub(crate) fn end(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+    }
+
+    fn fold(&self, process: &Arc<Process>, actor: Actor, rows: Option<u64>) -> Fold {
+        Fold {
+            pipeline: Arc::clone(&self.pipeline),
+            id: self.id.clone(),
+            store: Arc::new(RemoteStore {
+                bucket: Arc::clone(&self.bucket),
+                process: Arc::clone(process),
+                oracle: Arc::clone(&self.oracle),
+            }),
+            catalog: Arc::new(RemoteCatalog {
+                tables: Arc::clone(&self.tables),
+                process: Arc::clone(process),
+                actor,
+            }),
+            io: RemoteFiles::io(&self.disk, Some(process)),
+            clock: Arc::clone(process) as Arc<dyn Clock>,
+            ids: self.world.ids(),
+            settings: Settings { budget: Budget { rows, ..Budget::default() }, ..Settings::default() },
+        }
+    }
+
+    /// One fold.
+    pub(crate) async fn once(&self) -> Ended {
+        let world = &self.world;
+        let name = format!("fold {}/{}", self.cluster, self.number());
+        let kill_at = world.happens(Fault::FoldKilled).then(|| world.below(120));
+        let ahead = if world.happens(Fault::FoldClock) {
+            world.below(4 * 3_600_000_000).cast_signed() - 2 * 3_600_000_000
+        } else {
+            world.below(100_000_000).cast_signed() - 50_000_000
+        };
+        let process = Process::new(world, name.clone(), ahead, kill_at);
+        let rows = world.happens(Fault::Budget).then(|| world.between(1, 10));
+        let fold = self.fold(&process, Actor::Fold(self.cluster), rows);
+        world.note(|| format!("{name}: begins, {rows:?} rows at most"));
+        let outcome = process.run(LIMIT, async move { fold.run().await }, false).await;
+        let Some(outcome) = outcome else { return Ended::Later };
+        self.of(&name, outcome.map(|report: Report| {
+            world.note(|| {
+                let rows: u64 = report.tables.iter().map(|t| t.rows_added).sum();
+                format!("{name}: {} objects, {rows} rows, {} left", report.staged_objects, report.objects_left)
+            });
+            if let Some((key, why)) = report.quarantined.first_key_value() {
+                world.violated("stuck", format!("{key} is quarantined: {why}"));
+            }
+            report.objects_left > 0 || report.tables.iter().any(|t| t.committed)
+        }))
+    }
+
+    fn of(&self, name: &str, outcome: Result<bool, Error>) -> Ended {
+        let error = match outcome {
+            Ok(more) => return Ended::Done { more },
+            Err(error) => error,
+        };
+        self.world.note(|| format!("{name}: {} {error}", error.code()));
+        match (&error, error.kind()) {
+            (Error::Stopped { code, .. }, _) => Ended::Stopped { code, message: error.to_string() },
+            (Error::Clock { .. }, _) | (_, Kind::Retry | Kind::Conflict | Kind::OutcomeUnknown) => Ended::Later,
+            _ => {
+                self.world.violated("stuck", format!("{}: {error}", error.code()));
+                Ended::Later
+            }
+        }
+    }
+
+    /// Folds until told to end.
+    pub(crate) async fn schedule(self: Arc<Self>) {
+        while !self.ended() {
+            self.world.wait_ms(20_000, 150_000).await;
+            if self.world.happens(Fault::FoldOutage) {
+                self.world.note(|| format!("folds of {}: an outage", self.cluster));
+                self.world.wait_ms(25 * 60_000, 60 * 60_000).await;
+            }
+            let again = self.world.happens(Fault::FoldTwice);
+            let second = async {
+                if again {
+                    self.world.wait_ms(0, 2_000).await;
+                    Some(self.once().await)
+                } else {
+                    None
+                }
+            };
+            let (first, second) = tokio::join!(self.once(), second);
+            for ended in [Some(first), second].into_iter().flatten() {
+                if let Ended::Stopped { code, message } = ended {
+                    self.world.wait_ms(10_000, 300_000).await;
+                    self.mend(code, &message).await;
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What a person does about a stop.
+    pub(crate) async fn mend(&self, code: &'static str, message: &str) {
+        let world = &self.world;
+        let actor = Actor::Operator(self.cluster);
+        match code {
+            "fold.rewound" | "fold.ledger_missing" => {
+                let choice = if world.below(3) == 0 { Choice::KeepLedger } else { Choice::Refold };
+                self.recover(choice).await;
+            }
+            // What a person can't have back is let go of.
+            "fold.would_miss" | "fold.ledger_then" => self.recover(Choice::KeepLedger).await,
+            "fold.topic_recreated" => {
+                let process = Process::new(world, format!("reset {}/{}", self.cluster, self.number()), 0, None);
+                let fold = self.fold(&process, actor, None);
+                let reset = Reset { topic: TOPIC.to_owned(), partition: None, since: None };
+                let outcome = process.run(LIMIT, async move { fold.reset(&reset).await.map(|_| false) }, false).await;
+                if let Some(outcome) = outcome {
+                    drop(self.of(&process.name, outcome));
+                }
+            }
+            // They are set back to what they were.
+            "fold.columns" | "fold.foreign_table" => self.set_back(),
+            // The table was moved in between; the next fold says more.
+            "fold.recover_nothing" | "fold.not_on_main" | "fold.rollback_nothing" => {}
+            _ => world.violated("stuck", format!("{code}: {message}")),
+        }
+    }
+
+    /// Sets properties back that somebody took away.
+    pub(crate) fn set_back(&self) {
+        let Some(base) = self.tables.load(&self.pipeline.table.name) else { return };
+        let mut before = self.properties.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut updates: HashMap<String, String> = std::mem::take(&mut *before);
+        updates.retain(|name, _| !base.metadata.properties().contains_key(name) && !name.starts_with("frazil.ledger."));
+        drop(self.tables.commit(Actor::Operator(self.cluster), &base, &[], &[TableUpdate::SetProperties { updates }]));
+    }
+
+    /// Goes on from where main is.
+    pub(crate) async fn recover(&self, choice: Choice) {
+        let actor = match choice {
+            Choice::Refold => Actor::Operator(self.cluster),
+            Choice::KeepLedger => Actor::Keeper(self.cluster),
+        };
+        for _ in 0..20 {
+            let process = Process::new(&self.world, format!("recover {}/{}", self.cluster, self.number()), 0, None);
+            let fold = self.fold(&process, actor, None);
+            self.world.note(|| format!("{}: {choice:?}", process.name));
+            let outcome = process.run(LIMIT, async move { fold.recover(choice).await.map(|_| false) }, false).await;
+            match outcome.map(|outcome| self.of(&process.name, outcome)) {
+                None | Some(Ended::Later) => self.world.wait_ms(1_000, 20_000).await,
+                Some(Ended::Done { .. }) => {
+                    if choice == Choice::KeepLedger
+                        && let Some(loaded) = self.tables.load(&self.pipeline.table.name)
+                    {
+                        // It may have found nothing to commit: what is gone is gone all the same.
+                        self.oracle.committed(actor, None, &loaded);
+                    }
+                    return;
+                }
+                Some(Ended::Stopped { code, .. }) => {
+                    if choice == Choice::Refold && matches!(code, "fold.would_miss" | "fold.ledger_then") {
+                        return Box::pin(self.recover(Choice::KeepLedger)).await;
+                    }
+                    if matches!(code, "fold.columns" | "fold.foreign_table") {
+                        self.set_back();
+                        continue;
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Our own rollback, some snapshots back, and a recovery some time later.
+    pub(crate) async fn roll_back(&self, back: usize) {
+        let Some(loaded) = self.tables.load(&self.pipeline.table.name) else { return };
+        let line: Vec<i64> = table::snapshot::ancestry(&loaded.metadata).map(|s| s.snapshot_id()).collect();
+        let Some(&target) = line.get(back) else { return };
+        let process = Process::new(&self.world, format!("rollback {}/{}", self.cluster, self.number()), 0, None);
+        let fold = self.fold(&process, Actor::Operator(self.cluster), None);
+        let outcome = process.run(LIMIT, async move { fold.rollback(Target::Snapshot(target)).await.map(|_| false) }, false);
+        if let Some(outcome) = outcome.await {
+            drop(self.of(&process.name, outcome));
+        }
+    }
+
+    /// Maintenance of what is staged.
+    pub(crate) async fn maintain(&self) {
+        let process = Process::new(&self.world, format!("maintain {}/{}", self.cluster, self.number()), 0, None);
+        let fold = self.fold(&process, Actor::Other, None);
+        let maintain = Maintain { fold, settings: maintain::Settings::default() };
+        let world = Arc::clone(&self.world);
+        let name = process.name.clone();
+        let work = async move {
+            match maintain.run().await {
+                Ok(report) => world.note(|| {
+                    format!("{name}: removed {}, unsettled {}, unproved {}", report.files_removed, report.unsettled, report.unproved)
+                }),
+                Err(error) => world.note(|| format!("{name}: {error}")),
+            }
+        };
+        let _: Option<()> = process.run(LIMIT, work, false).await;
+    }
+}

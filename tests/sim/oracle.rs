@@ -1,0 +1,569 @@
+//! The judge. It stands outside the code: it knows what Kafka holds and what was acknowledged, and reads the table's files
+//! and what is stored by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
+use iceberg::spec::{Manifest, ManifestList, TableMetadata};
+use model::coordinate::TopicPartition;
+use model::id::PipelineId;
+use model::interval::Intervals;
+use model::ledger::{self, Ledger};
+use model::settlement::Settlement;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use staging::object::Object;
+use table::catalog::Loaded;
+
+use crate::files::Disk;
+use crate::kafka::{Cluster, Nature, Place, Record, TOPIC};
+use crate::store::Bucket;
+use crate::world::World;
+
+/// Who commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Actor {
+    /// A fold of a pipeline, by the number of its cluster.
+    Fold(usize),
+    /// A person who rolls back, recovers with what main holds, or resets.
+    Operator(usize),
+    /// A person who recovers and lets go of what main does not hold.
+    Keeper(usize),
+    /// Another engine.
+    Other,
+}
+
+/// How rows are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparing {
+    /// Not at all: mode `append`.
+    Nothing,
+    /// By key over the whole table.
+    Keys,
+    /// By key, within a lookback in microseconds.
+    Within(i64),
+}
+
+/// A row as it stands in a file.
+#[derive(Clone, Debug)]
+struct Row {
+    id: i64,
+    key: i64,
+    at_micros: i64,
+    partition: i32,
+    offset: i64,
+}
+
+/// What one acknowledgement means for a record.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    acknowledged: bool,
+    /// Acknowledged with a value that can be decoded.
+    intact: bool,
+}
+
+#[derive(Debug, Default)]
+struct Judge {
+    truth: BTreeMap<i64, (Place, Record)>,
+    places: BTreeMap<Place, i64>,
+    words: BTreeMap<Place, Word>,
+    /// Handed over in a form that could not be decoded.
+    spoiled: BTreeSet<Place>,
+    /// Passed over by the mapping, or gone before they were acknowledged: they may count as never delivered.
+    absent: BTreeSet<Place>,
+    /// Let go of by a person.
+    let_go: BTreeSet<Place>,
+    current: Option<Loaded>,
+    files: BTreeMap<String, Arc<Vec<Row>>>,
+    manifests: BTreeMap<String, Arc<Vec<String>>>,
+    folds: u64,
+}
+
+/// The judge of one history.
+#[derive(Debug)]
+pub(crate) struct Oracle {
+    world: Arc<World>,
+    disk: Arc<Disk>,
+    bucket: OnceLock<Arc<Bucket>>,
+    clusters: Vec<Arc<Cluster>>,
+    pipelines: Vec<PipelineId>,
+    comparing: Comparing,
+    judge: Mutex<Judge>,
+}
+
+impl Oracle {
+    pub(crate) fn new(
+        world: &Arc<World>,
+        disk: &Arc<Disk>,
+        clusters: &[Arc<Cluster>],
+        pipelines: &[PipelineId],
+        comparing: Comparing,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            world: Arc::clone(world),
+            disk: Arc::clone(disk),
+            bucket: OnceLock::new(),
+            clusters: clusters.to_vec(),
+            pipelines: pipelines.to_vec(),
+            comparing,
+            judge: Mutex::default(),
+        })
+    }
+
+    /// Where objects are; given once.
+    pub(crate) fn sees(&self, bucket: &Arc<Bucket>) {
+        drop(self.bucket.set(Arc::clone(bucket)));
+    }
+
+    fn judge(&self) -> MutexGuard<'_, Judge> {
+        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn body(&self, key: &str) -> Option<bytes::Bytes> {
+        self.bucket.get().and_then(|bucket| bucket.body(key))
+    }
+
+    /// A record was sent.
+    pub(crate) fn produced(&self, place: Place, record: Record) {
+        let mut judge = self.judge();
+        judge.places.insert(place, record.id);
+        judge.truth.insert(record.id, (place, record));
+    }
+
+    /// A record was acknowledged to Kafka: from now on it is owed.
+    pub(crate) fn acknowledged(&self, place: Place, intact: bool) {
+        let mut judge = self.judge();
+        let word = judge.words.entry(place).or_default();
+        word.acknowledged = true;
+        word.intact |= intact;
+    }
+
+    /// Whether a record was ever acknowledged.
+    pub(crate) fn is_acknowledged(&self, place: Place) -> bool {
+        self.judge().words.get(&place).is_some_and(|word| word.acknowledged)
+    }
+
+    /// A record was handed over in a form that can't be decoded.
+    pub(crate) fn spoiled(&self, place: Place) {
+        self.judge().spoiled.insert(place);
+    }
+
+    /// A record was passed over, or is gone.
+    pub(crate) fn absent(&self, place: Place) {
+        self.judge().absent.insert(place);
+    }
+
+    /// Commits of folds so far.
+    pub(crate) fn folds(&self) -> u64 {
+        self.judge().folds
+    }
+
+    /// Good records of a cluster that were spoiled every time they were acknowledged.
+    pub(crate) fn replayable(&self, cluster: usize, incarnation: usize) -> Vec<(Place, Record)> {
+        let judge = self.judge();
+        let lost = judge.words.iter().filter(|(place, word)| {
+            place.cluster == cluster && place.incarnation == incarnation && word.acknowledged && !word.intact
+        });
+        lost.filter_map(|(place, _)| {
+            let (place, record) = judge.truth.get(judge.places.get(place)?)?;
+            (record.nature == Nature::Row).then(|| (*place, record.clone()))
+        })
+        .collect()
+    }
+
+    /// Whether everything acknowledged of a cluster is settled.
+    pub(crate) fn drained(&self, cluster: usize) -> bool {
+        let judge = self.judge();
+        let Some(ledger) = judge.current.as_ref().and_then(|loaded| self.ledger(&loaded.metadata, cluster)) else {
+            return judge.words.keys().all(|place| place.cluster != cluster);
+        };
+        judge.words.iter().filter(|(place, word)| place.cluster == cluster && word.acknowledged).all(|(place, _)| {
+            ledger.partitions().any(|(at, partition)| {
+                self.place(&ledger, &at, place.offset) == Some(*place) && partition.reached.contains(place.offset)
+            })
+        })
+    }
+
+    /// A pipeline's ledger as a table's metadata holds it.
+    fn ledger(&self, metadata: &TableMetadata, cluster: usize) -> Option<Ledger> {
+        let id = self.pipelines.get(cluster)?;
+        let text = metadata.properties().get(&ledger::property(id))?;
+        let pointer: Option<ledger::Pointer> = serde_json::from_str(text).ok();
+        let text = match pointer {
+            Some(pointer) => String::from_utf8(self.body(&pointer.object)?.to_vec()).ok()?,
+            None => text.clone(),
+        };
+        Ledger::from_json(&text).ok()
+    }
+
+    /// The place of a ledger's coordinate: a topic made again counts under a source of its own.
+    fn place(&self, ledger: &Ledger, at: &TopicPartition, offset: i64) -> Option<Place> {
+        let origin = ledger.origin(&at.source);
+        let cluster = self.clusters.iter().find(|cluster| cluster.source == *origin)?;
+        let incarnation = match at.source == cluster.source {
+            true => 0,
+            false => 1 + ledger.epochs.iter().position(|epoch| epoch.counts_as == at.source)?,
+        };
+        (at.topic == TOPIC).then_some(Place {
+            cluster: cluster.number,
+            incarnation,
+            partition: at.partition,
+            offset,
+        })
+    }
+
+    /// Places of a set of a ledger's coordinates.
+    fn places(&self, ledger: &Ledger, of: impl Fn(&ledger::PartitionLedger) -> Intervals) -> BTreeSet<Place> {
+        let mut places = BTreeSet::new();
+        for (at, partition) in ledger.partitions() {
+            for interval in of(partition).as_slice() {
+                places.extend((interval.first()..=interval.last()).filter_map(|n| self.place(ledger, &at, n)));
+            }
+        }
+        places
+    }
+
+    /// The live data files of a table.
+    fn live(&self, judge: &mut Judge, metadata: &TableMetadata) -> Result<BTreeSet<String>, String> {
+        let Some(snapshot) = metadata.current_snapshot() else { return Ok(BTreeSet::new()) };
+        let read = |path: &str| self.disk.read(path).ok_or_else(|| format!("there is no file {path}"));
+        let list = read(snapshot.manifest_list())?;
+        let list = ManifestList::parse_with_version(&list, metadata.format_version()).map_err(|e| e.to_string())?;
+        let mut live = BTreeSet::new();
+        for entry in list.entries() {
+            let path = &entry.manifest_path;
+            let files = match judge.manifests.get(path) {
+                Some(files) => Arc::clone(files),
+                None => {
+                    let manifest = Manifest::parse_avro(&read(path)?).map_err(|e| e.to_string())?;
+                    let alive = manifest.entries().iter().filter(|e| e.is_alive());
+                    let files: Arc<Vec<String>> = Arc::new(alive.map(|e| e.data_file().file_path().to_owned()).collect());
+                    judge.manifests.insert(path.clone(), Arc::clone(&files));
+                    files
+                }
+            };
+            for file in files.iter() {
+                if !live.insert(file.clone()) {
+                    self.world.violated("I2", format!("{file} is in the table twice"));
+                }
+            }
+        }
+        Ok(live)
+    }
+
+    fn rows(&self, judge: &mut Judge, file: &str) -> Result<Arc<Vec<Row>>, String> {
+        if let Some(rows) = judge.files.get(file) {
+            return if self.disk.read(file).is_some() { Ok(Arc::clone(rows)) } else { Err(format!("{file} is gone")) };
+        }
+        let bytes = self.disk.read(file).ok_or_else(|| format!("there is no file {file}"))?;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).and_then(|b| b.build());
+        let mut rows = Vec::new();
+        for batch in reader.map_err(|e| e.to_string())? {
+            rows.extend(rows_of(&batch.map_err(|e| e.to_string())?).ok_or("a file lacks columns")?);
+        }
+        let rows = Arc::new(rows);
+        judge.files.insert(file.to_owned(), Arc::clone(&rows));
+        Ok(rows)
+    }
+
+    fn all_rows(&self, judge: &mut Judge, files: &BTreeSet<String>) -> Vec<Row> {
+        let mut all = Vec::new();
+        for file in files {
+            match self.rows(judge, file) {
+                Ok(rows) => all.extend(rows.iter().cloned()),
+                Err(why) => self.world.violated("I1", why),
+            }
+        }
+        all
+    }
+
+    /// Whether a row may be left out because another one of its key is there.
+    fn excused_by(&self, record: &Record, rows: &[Row]) -> bool {
+        let near = |row: &&Row| match self.comparing {
+            Comparing::Nothing => false,
+            Comparing::Keys => true,
+            Comparing::Within(lookback) => (row.at_micros - record.at_micros).abs() <= lookback,
+        };
+        rows.iter().filter(|row| row.key == record.key && row.id != record.id).any(|row| near(&row))
+    }
+
+    /// A commit was made.
+    pub(crate) fn committed(&self, actor: Actor, before: Option<&Loaded>, after: &Loaded) {
+        let mut judge = self.judge();
+        let judge = &mut *judge;
+        judge.current = Some(after.clone());
+        match actor {
+            Actor::Fold(cluster) => {
+                judge.folds += 1;
+                if let Some(before) = before {
+                    self.folded(judge, cluster, &before.metadata, &after.metadata);
+                }
+            }
+            Actor::Keeper(cluster) => self.kept(judge, cluster, &after.metadata),
+            Actor::Operator(_) | Actor::Other => {}
+        }
+    }
+
+    /// What a person lets go of by keeping a ledger: all that it calls settled and main does not hold.
+    fn kept(&self, judge: &mut Judge, cluster: usize, metadata: &TableMetadata) {
+        let Some(ledger) = self.ledger(metadata, cluster) else { return };
+        let Ok(live) = self.live(judge, metadata) else { return };
+        let there: BTreeSet<i64> = self.all_rows(judge, &live).iter().map(|row| row.id).collect();
+        for place in self.places(&ledger, |p| p.reached.clone()) {
+            if judge.places.get(&place).is_some_and(|id| !there.contains(id)) {
+                judge.let_go.insert(place);
+            }
+        }
+    }
+
+    fn folded(&self, judge: &mut Judge, cluster: usize, before: &TableMetadata, after: &TableMetadata) {
+        let world = &self.world;
+        let (old, new) = match (self.live(judge, before), self.live(judge, after)) {
+            (Ok(old), Ok(new)) => (old, new),
+            (Err(why), _) | (_, Err(why)) => return world.violated("I1", why),
+        };
+        if let Some(gone) = old.difference(&new).next() {
+            world.violated("I1", format!("a fold took {gone} out of the table"));
+        }
+        let (was, is) = (self.ledger(before, cluster), self.ledger(after, cluster));
+        let Some(is) = is else { return world.violated("I3", "a fold committed without its ledger") };
+        let was = was.unwrap_or_else(|| Ledger::empty(is.low_minute));
+        let settled = |l: &ledger::PartitionLedger| l.reached.subtract(&l.dead);
+        let (reached_was, reached_is) =
+            (self.places(&was, |l| l.reached.clone()), self.places(&is, |l| l.reached.clone()));
+        if let Some(lost) = reached_was.difference(&reached_is).next() {
+            world.violated("I4", format!("a fold's ledger forgets {lost:?}"));
+        }
+        let (settled_was, settled_is) = (self.places(&was, settled), self.places(&is, settled));
+
+        let mut there: BTreeSet<i64> = self.all_rows(judge, &old).iter().map(|row| row.id).collect();
+        let added: BTreeSet<String> = new.difference(&old).cloned().collect();
+        let mut entered = BTreeSet::new();
+        for row in self.all_rows(judge, &added) {
+            let Some((place, record)) = judge.truth.get(&row.id) else {
+                world.violated("I2", format!("a row of no record: {row:?}"));
+                continue;
+            };
+            let same = place.partition == row.partition
+                && place.offset == row.offset
+                && record.key == row.key
+                && record.at_micros == row.at_micros;
+            if !same {
+                world.violated("I2", format!("{row:?} is not {record:?} of {place:?}"));
+            }
+            if !there.insert(row.id) {
+                world.violated("I2", format!("{place:?} entered twice"));
+            }
+            if place.cluster != cluster || !settled_is.contains(place) {
+                world.violated("I3", format!("{place:?} entered and its ledger does not say so"));
+            }
+            entered.insert(*place);
+        }
+        let rows_now = self.all_rows(judge, &new);
+        for place in settled_is.difference(&settled_was).filter(|place| !entered.contains(place)) {
+            let Some((_, record)) = judge.places.get(place).and_then(|id| judge.truth.get(id)) else { continue };
+            if record.nature != Nature::Row || judge.absent.contains(place) || self.excused_by(record, &rows_now) {
+                continue;
+            }
+            let owed = judge.words.get(place).is_some_and(|word| word.intact);
+            world.violated(if owed { "I1" } else { "I5" }, format!("{place:?} was settled without its row"));
+        }
+        let dead = |l: &ledger::PartitionLedger| l.dead.clone();
+        for place in self.places(&is, dead).difference(&self.places(&was, dead)) {
+            let good = judge.places.get(place).and_then(|id| judge.truth.get(id)).is_some_and(|(_, r)| r.nature == Nature::Row);
+            if good && !judge.spoiled.contains(place) {
+                world.violated("I5", format!("{place:?} counts as a dead letter and is none"));
+            }
+        }
+        self.settlement_agrees(cluster, after, &is);
+    }
+
+    /// The settlement that the newest snapshot names holds the ledger that the table has (I3).
+    fn settlement_agrees(&self, cluster: usize, after: &TableMetadata, ledger: &Ledger) {
+        let Some(id) = self.pipelines.get(cluster) else { return };
+        let key = model::settlement::summary_key(id);
+        let summary = after.current_snapshot().and_then(|s| s.summary().additional_properties.get(&key).cloned());
+        let Some(named) = summary.as_deref().and_then(|text| text.split_once(' ')).map(|(_, key)| key.to_owned()) else {
+            return self.world.violated("I3", "a fold's snapshot names no settlement");
+        };
+        match self.body(&named).map(|body| Settlement::from_json(&body)) {
+            Some(Ok(settlement)) if settlement.ledger == *ledger => {}
+            Some(Ok(_)) => self.world.violated("I3", "a snapshot's settlement holds another ledger than the table"),
+            Some(Err(error)) => self.world.violated("I3", error.to_string()),
+            None => self.world.violated("I3", format!("there is no settlement {named}")),
+        }
+    }
+
+    /// An object is about to be removed.
+    pub(crate) fn removed(&self, key: &str) {
+        if !key.starts_with("staging/") {
+            return;
+        }
+        let Some(body) = self.body(key) else { return };
+        let mut judge = self.judge();
+        let judge = &mut *judge;
+        let Ok(object) = Object::open(body) else { return };
+        let footer = object.footer();
+        let Some(cluster) = self.pipelines.iter().position(|id| *id == footer.pipeline_id) else { return };
+        let Some(current) = judge.current.clone() else {
+            return self.world.violated("I1", format!("{key} was removed before there was a table"));
+        };
+        let Some(ledger) = self.ledger(&current.metadata, cluster) else {
+            return self.world.violated("I1", format!("{key} was removed while the table has no ledger"));
+        };
+        let minute = footer.minute;
+        for (at, covered) in footer.coverage.iter() {
+            let at = ledger.counted(at, minute);
+            let reached = ledger.partition(&at).map(|p| p.reached.clone()).unwrap_or_default();
+            let lost = covered.delivered.subtract(&reached);
+            if !lost.is_empty() {
+                self.world.violated("I1", format!("{key} was removed with {lost} of {at} unsettled"));
+            }
+        }
+    }
+
+    /// Everything is over: each acknowledged record must be where it is owed.
+    pub(crate) fn end(&self) {
+        let mut judge = self.judge();
+        let judge = &mut *judge;
+        let world = &self.world;
+        let owed: BTreeMap<Place, Word> =
+            judge.words.iter().filter(|(_, word)| word.acknowledged).map(|(place, word)| (*place, *word)).collect();
+        let Some(current) = judge.current.clone() else {
+            if !owed.is_empty() {
+                world.violated("I1", format!("{} records are owed and there is no table", owed.len()));
+            }
+            return;
+        };
+        let live = match self.live(judge, &current.metadata) {
+            Ok(live) => live,
+            Err(why) => return world.violated("I1", why),
+        };
+        let rows = self.all_rows(judge, &live);
+        let mut found: BTreeMap<i64, u64> = BTreeMap::new();
+        for row in &rows {
+            *found.entry(row.id).or_default() += 1;
+            if !judge.truth.contains_key(&row.id) {
+                world.violated("I2", format!("a row of no record: {row:?}"));
+            }
+        }
+        for (id, times) in found.iter().filter(|(_, times)| **times > 1) {
+            world.violated("I2", format!("{:?} is there {times} times", judge.truth.get(id).map(|(place, _)| place)));
+        }
+        let ledgers: BTreeMap<usize, Ledger> = (0..self.pipelines.len())
+            .filter_map(|cluster| Some((cluster, self.ledger(&current.metadata, cluster)?)))
+            .collect();
+        let mut dead = BTreeSet::new();
+        for ledger in ledgers.values() {
+            dead.extend(self.places(ledger, |l| l.dead.clone()));
+        }
+        let letters = self.letters(&ledgers);
+        for (place, word) in owed {
+            let Some((_, record)) = judge.places.get(&place).and_then(|id| judge.truth.get(id)) else { continue };
+            let there = found.contains_key(&record.id);
+            let fine = match record.nature {
+                Nature::Tombstone => !there,
+                Nature::Bad => !there && dead.contains(&place) && letters.contains(&place),
+                Nature::Row => {
+                    there
+                        || judge.let_go.contains(&place)
+                        || self.excused_by(record, &rows)
+                        || (!word.intact && dead.contains(&place) && letters.contains(&place))
+                }
+            };
+            if !fine && !judge.let_go.contains(&place) {
+                world.violated("I1", format!("{place:?} was acknowledged and is not where it is owed ({record:?})"));
+            }
+        }
+        for (cluster, ledger) in &ledgers {
+            self.accounted(judge, *cluster, ledger, &found);
+        }
+    }
+
+    /// Every offset between the first settled and the last is one thing or another (I5).
+    fn accounted(&self, judge: &Judge, cluster: usize, ledger: &Ledger, found: &BTreeMap<i64, u64>) {
+        for (at, partition) in ledger.partitions() {
+            let counts = &partition.counts;
+            let filtered: u64 = counts.filtered.values().sum();
+            let sum = counts.rows_added + filtered + counts.undelivered + counts.deduplicated + counts.late + partition.dead.count();
+            let reached = partition.reached.count();
+            if sum != reached || counts.dead != partition.dead.count() {
+                self.world.violated("I5", format!("{at}: {reached} offsets reached, and {sum} accounted for: {partition:?}"));
+            }
+            if partition.reached.as_slice().len() > 1 {
+                self.world.violated("I5", format!("{at}: holes are left: {}", partition.reached));
+            }
+            let places: Vec<Place> = partition
+                .reached
+                .as_slice()
+                .iter()
+                .flat_map(|interval| interval.first()..=interval.last())
+                .filter_map(|n| self.place(ledger, &at, n))
+                .collect();
+            if places.iter().any(|place| judge.let_go.contains(place)) || self.comparing != Comparing::Nothing {
+                continue;
+            }
+            let rows = places.iter().filter(|p| judge.places.get(p).is_some_and(|id| found.contains_key(id))).count();
+            if rows as u64 != counts.rows_added {
+                self.world.violated(
+                    "I5",
+                    format!("{at} of cluster {cluster}: {} rows counted, {rows} in the table", counts.rows_added),
+                );
+            }
+            let nature = |p: &Place| judge.places.get(p).and_then(|id| judge.truth.get(id)).map(|(_, r)| r.nature);
+            // What can't be a record at all must have been counted as never delivered.
+            let nothing = places.iter().filter(|p| nature(p).is_none()).count() as u64;
+            let absent = places.iter().filter(|p| judge.absent.contains(p)).count() as u64;
+            if counts.undelivered < nothing || counts.undelivered > nothing + absent {
+                self.world.violated(
+                    "I5",
+                    format!("{at}: {} counted as never delivered, of {nothing} holes and {absent} absent", counts.undelivered),
+                );
+            }
+        }
+    }
+
+    /// The places of all dead letters. A letter does not say which incarnation it is of: every one that it may be.
+    fn letters(&self, ledgers: &BTreeMap<usize, Ledger>) -> BTreeSet<Place> {
+        let mut letters = BTreeSet::new();
+        let Some(bucket) = self.bucket.get() else { return letters };
+        for key in bucket.under("dead-letters/") {
+            let Some(body) = bucket.body(&key) else { continue };
+            for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                let Ok(letter) = serde_json::from_slice::<serde_json::Value>(line) else {
+                    self.world.violated("I1", format!("{key} holds a line that is no dead letter"));
+                    continue;
+                };
+                let source = letter.get("source").and_then(|v| v.as_str()).unwrap_or_default();
+                let Some(cluster) = self.clusters.iter().find(|c| c.source.to_string() == source) else { continue };
+                let number = |name: &str| letter.get(name).and_then(serde_json::Value::as_i64).unwrap_or(-1);
+                let incarnations = ledgers.get(&cluster.number).map_or(0, |l| l.epochs.len());
+                for incarnation in 0..=incarnations {
+                    letters.insert(Place {
+                        cluster: cluster.number,
+                        incarnation,
+                        partition: i32::try_from(number("partition")).unwrap_or(-1),
+                        offset: number("offset"),
+                    });
+                }
+            }
+        }
+        letters
+    }
+}
+
+fn rows_of(batch: &RecordBatch) -> Option<Vec<Row>> {
+    let long = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
+    let (ids, keys, offsets) = (long("id")?, long("key")?, long("_kafka_offset")?);
+    let partitions = batch.column_by_name("_kafka_partition")?.as_primitive_opt::<Int32Type>()?;
+    let times = batch.column_by_name("at")?.as_primitive_opt::<TimestampMicrosecondType>()?;
+    let row = |n: usize| Row {
+        id: ids.value(n),
+        key: keys.value(n),
+        at_micros: times.value(n),
+        partition: partitions.value(n),
+        offset: offsets.value(n),
+    };
+    Some((0..batch.num_rows()).map(row).collect())
+}
