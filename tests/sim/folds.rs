@@ -44,6 +44,8 @@ pub(crate) struct Folds {
 pub(crate) struct State {
     runs: u64,
     pub(crate) ended: bool,
+    /// Nothing is folded for a while.
+    pub(crate) held: bool,
 }
 
 /// How a run of anything ended.
@@ -66,6 +68,15 @@ impl Folds {
 
     fn ended(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).ended
+    }
+
+    /// Whether folds are held back.
+    pub(crate) fn hold(&self, held: bool) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).held = held;
+    }
+
+    fn is_held(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).held
     }
 
     /// No more scheduled folds.
@@ -142,6 +153,9 @@ impl Folds {
     pub(crate) async fn schedule(self: Arc<Self>) {
         while !self.ended() {
             self.world.wait_ms(20_000, 150_000).await;
+            if self.is_held() {
+                continue;
+            }
             if self.world.happens(Fault::FoldOutage) {
                 self.world.note(|| format!("folds of {}: an outage", self.cluster));
                 self.world.wait_ms(25 * 60_000, 60 * 60_000).await;
@@ -171,6 +185,7 @@ impl Folds {
         let world = &self.world;
         let actor = Actor::Operator(self.cluster);
         match code {
+            "fold.ledger_missing" if world.below(2) == 0 => self.set_back(),
             "fold.rewound" | "fold.ledger_missing" => {
                 let choice = if world.below(3) == 0 { Choice::KeepLedger } else { Choice::Refold };
                 self.recover(choice).await;
@@ -199,7 +214,7 @@ impl Folds {
         let Some(base) = self.tables.load(&self.pipeline.table.name) else { return };
         let mut before = self.properties.lock().unwrap_or_else(PoisonError::into_inner);
         let mut updates: HashMap<String, String> = std::mem::take(&mut *before);
-        updates.retain(|name, _| !base.metadata.properties().contains_key(name) && !name.starts_with("frazil.ledger."));
+        updates.retain(|name, _| !base.metadata.properties().contains_key(name));
         drop(self.tables.commit(Actor::Operator(self.cluster), &base, &[], &[TableUpdate::SetProperties { updates }]));
     }
 
@@ -229,9 +244,8 @@ impl Folds {
                     if choice == Choice::Refold && matches!(code, "fold.would_miss" | "fold.ledger_then") {
                         return Box::pin(self.recover(Choice::KeepLedger)).await;
                     }
-                    if matches!(code, "fold.columns" | "fold.foreign_table") {
-                        self.set_back();
-                        continue;
+                    if matches!(code, "fold.columns" | "fold.foreign_table" | "fold.recover_nothing") {
+                        return self.set_back();
                     }
                     return;
                 }

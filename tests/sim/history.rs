@@ -264,28 +264,36 @@ impl Stage {
         }
     }
 
-    /// A cluster's topic is deleted and made again, once what it held is folded and no invocation of it runs any more.
+    /// A cluster's topic is deleted and made again, once no invocation of it runs any more. Whether all that it held is folded
+    /// by then, chance says.
     async fn recreate(&self) {
         for (mapping, folds) in self.mappings.iter().zip(&self.folds) {
             if !self.world.happens(Fault::Recreated) {
                 continue;
             }
             mapping.state().closed = true;
+            let undrained = self.world.below(2) == 0;
+            folds.hold(undrained);
             // A frozen invocation may go on for 25 minutes, and its put arrive late.
             tokio::time::sleep(Duration::from_secs(45 * 60)).await;
             for _ in 0..40 {
-                if mapping.is_idle() && self.oracle.drained(folds.cluster) {
+                if mapping.is_idle() && (undrained || self.oracle.drained(folds.cluster)) {
                     break;
                 }
                 tokio::time::sleep(Duration::from_secs(120)).await;
             }
-            if mapping.is_idle() && self.oracle.drained(folds.cluster) {
+            if mapping.is_idle() && (undrained || self.oracle.drained(folds.cluster)) {
                 self.world.note(|| format!("cluster {}: the topic is made again", folds.cluster));
                 mapping.cluster.recreate();
                 tokio::time::sleep(Duration::from_secs(120)).await;
                 mapping.reopen();
             } else {
                 mapping.state().closed = false;
+            }
+            if undrained {
+                let minutes = self.world.between(0, 10);
+                tokio::time::sleep(Duration::from_secs(minutes * 60)).await;
+                folds.hold(false);
             }
         }
     }

@@ -199,7 +199,14 @@ fn simulate(asked: &Asked) -> ExitCode {
         for violation in &outcome.violations {
             println!("seed {seed}: {}: {}", violation.invariant, violation.what);
         }
-        println!("  {}", smaller(asked, *seed, outcome));
+        // Who reads the trace has it small already, or wants it whole.
+        if !asked.trace {
+            println!("  {}", smaller(asked, *seed, outcome));
+        }
+    }
+    if sum.violating.len() > SHOWN_MAX {
+        let seeds: Vec<String> = sum.violating.iter().map(|(seed, _)| seed.to_string()).collect();
+        println!("violated: {}", seeds.join(" "));
     }
     let faults: Vec<String> = sum.faults.iter().map(|(fault, times)| format!("{} {times}", fault.name())).collect();
     println!("faults: {}", faults.join(", "));

@@ -60,6 +60,13 @@ impl World {
                 rates.insert(fault, rate);
             }
         }
+        // A reset tells the old topic's objects from the new by their minutes. That takes clocks that are right, and a ledger
+        // that stays where it is until the reset is done.
+        if rates.contains_key(&Fault::Recreated) {
+            for fault in [Fault::IngestClock, Fault::Rollback, Fault::RollForward, Fault::OwnRollback] {
+                rates.remove(&fault);
+            }
+        }
         Arc::new(Self {
             started: Instant::now(),
             chance,

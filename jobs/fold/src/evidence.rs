@@ -28,17 +28,85 @@ pub(crate) async fn same_topics(
     ledger: &Ledger,
     intake: &Intake,
 ) -> Result<Option<(String, String)>, Error> {
+    let corrupt = |error| match error {
+        Error::Object { key, source } if matches!(*source, object::Error::Corrupt { .. }) => {
+            Ok(Some((key, source.to_string())))
+        }
+        error => Err(error),
+    };
     for found in &intake.objects {
         match contradiction(store, table, ledger, found).await {
             Ok(None) => {}
-            Ok(Some(at)) => return Err(recreated(table, &at, &found.key)),
-            Err(Error::Object { key, source }) if matches!(*source, object::Error::Corrupt { .. }) => {
-                return Ok(Some((key, source.to_string())));
+            Ok(Some(at)) => {
+                return Err(recreated(&at, &found.key, &format!("{table} has settled")));
             }
-            Err(error) => return Err(error),
+            Err(error) => return corrupt(error),
         }
     }
-    Ok(None)
+    match disagreements(store, table, &intake.objects).await {
+        Ok(found) => match found.into_iter().next() {
+            None => Ok(None),
+            Some((at, n)) => {
+                let key = intake.objects.get(n).map_or("", |found| found.key.as_str());
+                Err(recreated(&at, key, "another staged object has"))
+            }
+        },
+        Err(error) => corrupt(error),
+    }
+}
+
+/// Where staged objects say different things of one offset: one is of the topic before it was made again, and none of it
+/// was folded yet. Gives each such coordinate with the place of the later object, by its key, among those given.
+pub(crate) async fn disagreements(
+    store: &dyn Store,
+    table: &TableName,
+    objects: &[Found],
+) -> Result<Vec<(Coordinate, usize)>, Error> {
+    // What each object says of its ends.
+    let mut ends: BTreeMap<&TopicPartition, BTreeMap<i64, Vec<(usize, Option<i64>)>>> = BTreeMap::new();
+    for (n, found) in objects.iter().enumerate() {
+        for (at, covered) in found.footer.coverage.iter() {
+            for end in [covered.first, covered.last] {
+                let said = ends.entry(at).or_default().entry(end.offset).or_default();
+                if !said.contains(&(n, end.timestamp_ms)) {
+                    said.push((n, end.timestamp_ms));
+                }
+            }
+        }
+    }
+    let mut found_in = Vec::new();
+    for (n, found) in objects.iter().enumerate() {
+        // Ends of others that lie inside this object, at offsets where it has a row.
+        let mut inside: BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>> = BTreeMap::new();
+        for (at, covered) in found.footer.coverage.iter() {
+            let Some(ends) = ends.get(at) else { continue };
+            let rows = covered.decided().subtract(&covered.filtered_any());
+            for (offset, said) in ends.range(covered.first.offset..=covered.last.offset) {
+                for (other, timestamp_ms) in said.iter().filter(|(other, _)| *other != n) {
+                    match [covered.first, covered.last].iter().find(|end| end.offset == *offset) {
+                        Some(end) if end.timestamp_ms != *timestamp_ms => {
+                            let at = Coordinate { partition: at.clone(), offset: *offset };
+                            found_in.push((at, n.max(*other)));
+                        }
+                        Some(_) => {}
+                        None if rows.contains(*offset) => {
+                            inside.entry(*offset).or_default().push((at, *timestamp_ms));
+                        }
+                        None => {}
+                    }
+                }
+            }
+        }
+        if inside.is_empty() || found.footer.table(&table.to_string()).is_none() {
+            continue;
+        }
+        if let Some(at) = rows_against(store, table, &found.key, &inside).await? {
+            let said = ends.get(&at.partition).and_then(|ends| ends.get(&at.offset));
+            let latest = said.into_iter().flatten().map(|(other, _)| *other).max().unwrap_or(n);
+            found_in.push((at, n.max(latest)));
+        }
+    }
+    Ok(found_in)
 }
 
 /// The first coordinate of which an object says something else than the ledger. Its rows are read only where the ledger
@@ -68,12 +136,21 @@ pub(crate) async fn contradiction(
             }
         }
     }
-    let name = table.to_string();
-    if inside.is_empty() || found.footer.table(&name).is_none() {
+    if inside.is_empty() || found.footer.table(&table.to_string()).is_none() {
         return Ok(None);
     }
-    let fault = |source| Error::object(&found.key, source);
-    let object = match Object::read(store, &found.key).await {
+    rows_against(store, table, &found.key, &inside).await
+}
+
+/// The first row of an object whose timestamp is not the one known of its offset.
+async fn rows_against(
+    store: &dyn Store,
+    table: &TableName,
+    key: &str,
+    inside: &BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>>,
+) -> Result<Option<Coordinate>, Error> {
+    let fault = |source| Error::object(key, source);
+    let object = match Object::read(store, key).await {
         Err(object::Error::Store(error)) => return Err(error.into()),
         other => other.map_err(fault)?,
     };
@@ -83,9 +160,9 @@ pub(crate) async fn contradiction(
         types: Types::Views,
         ..Projection::default()
     };
-    for batch in object.rows(&name, &projection).map_err(fault)? {
+    for batch in object.rows(&table.to_string(), &projection).map_err(fault)? {
         let batch = batch.map_err(fault)?;
-        if let Some(at) = row_against(&batch, &inside).map_err(fault)? {
+        if let Some(at) = row_against(&batch, inside).map_err(fault)? {
             return Ok(Some(at));
         }
     }
@@ -115,13 +192,13 @@ fn row_against(
     Ok(None)
 }
 
-fn recreated(table: &TableName, at: &Coordinate, key: &str) -> Error {
+fn recreated(at: &Coordinate, key: &str, than: &str) -> Error {
     let Coordinate { partition: TopicPartition { topic, partition, .. }, offset } = at;
     Error::Stopped {
         code: "fold.topic_recreated",
         message: format!(
-            "`{key}` has another record at offset {offset} of topic `{topic}`, partition {partition}, than {table} has \
-             settled: the topic was deleted and made again"
+            "`{key}` has another record at offset {offset} of topic `{topic}`, partition {partition}, than {than}: the topic \
+             was deleted and made again"
         ),
         remedy: format!(
             "`frazil reset-source --topic {topic}` counts the new topic's offsets from their own start; nothing staged is \

@@ -121,7 +121,16 @@ impl Fold {
                 found_in.insert(ledger.origin(&at.partition.source).clone());
             }
         }
+        for (at, n) in evidence::disagreements(store, name, &intake.objects).await? {
+            if let Some(found) = intake.objects.get(n).filter(|_| reset.is_about(&at.partition)) {
+                contradicting.push((found.minute, found.key.clone()));
+                found_in.insert(ledger.origin(&at.partition.source).clone());
+            }
+        }
+        contradicting.sort();
+        contradicting.dedup();
         if !found_in.is_empty() {
+            sources.extend(found_in.iter());
             sources.retain(|source| found_in.contains(*source));
         }
         let mut sources = sources.into_iter();

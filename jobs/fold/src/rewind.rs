@@ -25,7 +25,7 @@ use crate::history;
 use crate::ledger_property;
 use crate::pause;
 use crate::run::Fold;
-use crate::state::{commit_of, never_delivered, read_settlement, settlements_of};
+use crate::state::{commit_of, passed_over, read_settlement};
 
 mod recover;
 
@@ -306,20 +306,14 @@ impl Fold {
     }
 }
 
-/// The exact offsets that a ledger counts as never delivered, from the settlements of the line that ends with it, as far
-/// as they are retained.
+/// The exact offsets that a ledger counts as never delivered, as far as the settlements of its line are kept.
 async fn undelivered(
     store: &dyn Store,
     pipeline: &PipelineId,
     metadata: &TableMetadata,
     ledger: &Ledger,
 ) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
-    if ledger.totals().undelivered == 0 {
-        return Ok(BTreeMap::new());
-    }
-    let start = ledger.anchor.and_then(|anchor| metadata.snapshot_by_id(anchor)).or(metadata.current_snapshot());
-    let line = std::iter::successors(start, |s| s.parent_snapshot_id().and_then(|id| metadata.snapshot_by_id(id)));
-    let line = line.take(metadata.snapshots().len());
-    let every = Timestamp::from_micros(i64::MIN);
-    Ok(never_delivered(&settlements_of(store, pipeline, line, usize::MAX, every).await?))
+    let uuid = TableUuid::new(metadata.uuid().to_string());
+    let partitions: Vec<TopicPartition> = ledger.partitions().map(|(at, _)| at).collect();
+    passed_over(store, pipeline, &uuid, ledger, &partitions.iter().collect()).await
 }

@@ -227,7 +227,7 @@ impl Fold {
         if let Some((key, why)) = evidence::same_topics(self.store.as_ref(), name, &state.ledger, &intake).await? {
             return Ok(Ended::Damaged(key, why));
         }
-        let undelivered = state.undelivered(self.store.as_ref(), &self.id).await?;
+        let undelivered = state.undelivered(self.store.as_ref(), &self.id, &intake).await?;
         let plan = plan(&state.ledger, &undelivered, &intake);
         if plan.is_empty() || self.settings.dry_run {
             return self.stay(state, &plan, intake.date).await;

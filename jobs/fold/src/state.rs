@@ -19,6 +19,7 @@ use table::snapshot::ancestry;
 use crate::bind::{self, Binding};
 use crate::error::Error;
 use crate::history;
+use crate::intake::Intake;
 use crate::ledger_property;
 
 /// Settlements looked at when a ledger is missing. There are as many as folds within the retention; to be sure that none
@@ -109,20 +110,25 @@ impl State {
         Ok(Self { loaded, uuid, ledger, binding: Some(binding), first_run: false })
     }
 
-    /// The exact offsets behind the ledger's `undelivered` counts, as far as settlements of retained snapshots hold them.
+    /// The exact offsets behind the ledger's `undelivered` counts, for the partitions in which something staged lies where
+    /// the ledger has been, as far as settlements are kept.
     ///
     /// # Errors
-    /// When the store fails or a settlement can't be read.
+    /// When the store fails.
     pub(crate) async fn undelivered(
         &self,
         store: &dyn Store,
         id: &PipelineId,
+        intake: &Intake,
     ) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
-        if self.ledger.totals().undelivered == 0 {
-            return Ok(BTreeMap::new());
-        }
-        let every = Timestamp::from_micros(i64::MIN);
-        Ok(never_delivered(&self.settlements(store, id, usize::MAX, every).await?))
+        let staged = intake.objects.iter().flat_map(|found| found.footer.coverage.iter());
+        let wanted = staged.filter(|(at, covered)| {
+            self.ledger.partition(at).is_some_and(|known| {
+                known.counts.undelivered > 0 && !covered.delivered.intersect(&known.reached).is_empty()
+            })
+        });
+        let wanted: BTreeSet<&TopicPartition> = wanted.map(|(at, _)| at).collect();
+        passed_over(store, id, &self.uuid, &self.ledger, &wanted).await
     }
 
     /// Keys of staged objects that a retained commit has folded whole, as far as a listing from `low_minute` on would show
@@ -191,6 +197,53 @@ pub(crate) async fn settlements_of<'a>(
         }
     }
     Ok(settlements)
+}
+
+/// The exact offsets that a ledger counts as never delivered in some partitions, as far as the settlements of its line are
+/// kept.
+///
+/// A ledger names the commits that led to it, and each of their settlements those before: the line can be followed though
+/// its snapshots are expired. It is followed only until all that is counted is found.
+///
+/// # Errors
+/// When the store fails.
+pub(crate) async fn passed_over(
+    store: &dyn Store,
+    id: &PipelineId,
+    uuid: &TableUuid,
+    ledger: &Ledger,
+    wanted: &BTreeSet<&TopicPartition>,
+) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
+    let mut known = BTreeMap::new();
+    let mut settlements: Vec<Settlement> = Vec::new();
+    let mut seen: BTreeSet<CommitId> = BTreeSet::new();
+    let mut next: Vec<CommitId> = ledger.commits.iter().cloned().collect();
+    let all_found = |known: &BTreeMap<TopicPartition, Intervals>| {
+        wanted.iter().all(|at| {
+            let counted = ledger.partition(at).map_or(0, |partition| partition.counts.undelivered);
+            known.get(*at).map_or(0, Intervals::count) >= counted
+        })
+    };
+    while !all_found(&known) && !next.is_empty() {
+        let mut older = Vec::new();
+        for commit in std::mem::take(&mut next) {
+            let key = key::settlement(id, uuid, &commit);
+            match read_settlement(store, &key).await {
+                Ok(Some(settlement)) => {
+                    older = settlement.ledger.commits.iter().filter(|c| !seen.contains(c)).cloned().collect();
+                    settlements.push(settlement);
+                }
+                Ok(None) => {}
+                // It is as good as gone.
+                Err(error) if error.kind() == Kind::Corrupt => tracing::warn!(key, %error, "a settlement can't be read"),
+                Err(error) => return Err(error),
+            }
+            seen.insert(commit);
+        }
+        next = older.into_iter().filter(|commit| !seen.contains(commit)).collect();
+        known = never_delivered(&settlements);
+    }
+    Ok(known)
 }
 
 /// The exact offsets that these settlements, newest first, leave as never delivered.
