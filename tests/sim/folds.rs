@@ -185,7 +185,7 @@ impl Folds {
         let world = &self.world;
         let actor = Actor::Operator(self.cluster);
         match code {
-            "fold.ledger_missing" if world.below(2) == 0 => self.set_back(),
+            "fold.ledger_missing" if world.below(2) == 0 && self.is_kept() => self.set_back(),
             "fold.rewound" | "fold.ledger_missing" => {
                 let choice = if world.below(3) == 0 { Choice::KeepLedger } else { Choice::Refold };
                 self.recover(choice).await;
@@ -209,6 +209,12 @@ impl Folds {
         }
     }
 
+    /// Whether the ledger that somebody took away is still known.
+    fn is_kept(&self) -> bool {
+        let before = self.properties.lock().unwrap_or_else(PoisonError::into_inner);
+        before.contains_key(&model::ledger::property(&self.id))
+    }
+
     /// Sets properties back that somebody took away.
     pub(crate) fn set_back(&self) {
         let Some(base) = self.tables.load(&self.pipeline.table.name) else { return };
@@ -228,9 +234,18 @@ impl Folds {
             let process = Process::new(&self.world, format!("recover {}/{}", self.cluster, self.number()), 0, None);
             let fold = self.fold(&process, actor, None);
             self.world.note(|| format!("{}: {choice:?}", process.name));
-            let outcome = process.run(LIMIT, async move { fold.recover(choice).await.map(|_| false) }, false).await;
+            // Nobody begins anew who can have the ledger back.
+            let kept = self.is_kept();
+            let work = async move {
+                if kept && fold.plan_recover(choice).await.is_ok_and(|plan| !plan.forgotten.is_empty()) {
+                    return Ok(true);
+                }
+                fold.recover(choice).await.map(|_| false)
+            };
+            let outcome = process.run(LIMIT, work, false).await;
             match outcome.map(|outcome| self.of(&process.name, outcome)) {
                 None | Some(Ended::Later) => self.world.wait_ms(1_000, 20_000).await,
+                Some(Ended::Done { more: true }) => return self.set_back(),
                 Some(Ended::Done { .. }) => {
                     if choice == Choice::KeepLedger
                         && let Some(loaded) = self.tables.load(&self.pipeline.table.name)

@@ -49,7 +49,6 @@ pub(crate) struct State {
 /// Some records of each partition, with what was passed over to get there.
 #[derive(Clone, Debug, Default)]
 struct Batch {
-    incarnation: usize,
     records: Vec<(Place, Record)>,
     next: BTreeMap<usize, i64>,
 }
@@ -125,7 +124,7 @@ impl Mapping {
             drop(tokio::spawn(async move {
                 tokio::time::sleep(later).await;
                 if mapping.cluster.incarnation() == incarnation && !mapping.state().closed {
-                    let mut batch = Batch { incarnation, ..Batch::default() };
+                    let mut batch = Batch::default();
                     for offset in from..to {
                         if let Some(Entry::Record(record)) = mapping.cluster.entry(place(offset)) {
                             batch.records.push((place(offset), record));
@@ -145,7 +144,7 @@ impl Mapping {
     fn cut(&self, partitions: &[usize]) -> Batch {
         let incarnation = self.cluster.incarnation();
         let mut left = self.world.between(1, 20);
-        let mut batch = Batch { incarnation, ..Batch::default() };
+        let mut batch = Batch::default();
         let start = usize::try_from(self.world.below(partitions.len().max(1) as u64)).unwrap_or(0);
         for n in 0..partitions.len() {
             let Some(&partition) = partitions.get((start + n) % partitions.len()) else { continue };
@@ -246,7 +245,9 @@ impl Mapping {
         } else {
             LIMIT
         };
-        let deadline = process.now().plus_micros(i64::try_from(LIMIT.min(limit * 2).as_micros()).unwrap_or(i64::MAX));
+        // It knows its time, or is ended before it is up.
+        let told = limit.mul_f64(self.world.between(1, 20) as f64 / 10.0).min(LIMIT);
+        let deadline = process.now().plus_micros(i64::try_from(told.as_micros()).unwrap_or(i64::MAX));
         let name = process.name.clone();
         let world = Arc::clone(&self.world);
         let work = async move {

@@ -139,11 +139,6 @@ impl Oracle {
         word.intact |= intact;
     }
 
-    /// Whether a record was ever acknowledged.
-    pub(crate) fn is_acknowledged(&self, place: Place) -> bool {
-        self.judge().words.get(&place).is_some_and(|word| word.acknowledged)
-    }
-
     /// A record was handed over in a form that can't be decoded.
     pub(crate) fn spoiled(&self, place: Place) {
         self.judge().spoiled.insert(place);
@@ -361,6 +356,12 @@ impl Oracle {
             entered.insert(*place);
         }
         let rows_now = self.all_rows(judge, &new);
+        for place in &entered {
+            let Some((_, record)) = judge.places.get(place).and_then(|id| judge.truth.get(id)) else { continue };
+            if self.excused_by(record, &rows_now) {
+                world.violated("I2", format!("{place:?} entered beside a row of its key"));
+            }
+        }
         for place in settled_is.difference(&settled_was).filter(|place| !entered.contains(place)) {
             let Some((_, record)) = judge.places.get(place).and_then(|id| judge.truth.get(id)) else { continue };
             if record.nature != Nature::Row || judge.absent.contains(place) || self.excused_by(record, &rows_now) {
@@ -459,6 +460,9 @@ impl Oracle {
             dead.extend(self.places(ledger, |l| l.dead.clone()));
         }
         let letters = self.letters(&ledgers);
+        if let Some(place) = dead.iter().find(|place| !letters.contains(place) && !judge.let_go.contains(place)) {
+            world.violated("I1", format!("{place:?} counts as a dead letter, and there is none"));
+        }
         for (place, word) in owed {
             let Some((_, record)) = judge.places.get(&place).and_then(|id| judge.truth.get(id)) else { continue };
             let there = found.contains_key(&record.id);

@@ -60,10 +60,11 @@ impl World {
                 rates.insert(fault, rate);
             }
         }
-        // A reset tells the old topic's objects from the new by their minutes. That takes clocks that are right, and a ledger
-        // that stays where it is until the reset is done.
+        // A reset tells the old topic's objects from the new by their minutes, from the first on that has other records at
+        // offsets which the ledger remembers. That takes clocks that are right, delivery in order from the new topic's start,
+        // and a ledger that stays where it is until the reset is done.
         if rates.contains_key(&Fault::Recreated) {
-            for fault in [Fault::IngestClock, Fault::Rollback, Fault::RollForward, Fault::OwnRollback] {
+            for fault in [Fault::IngestClock, Fault::Skipped, Fault::Rollback, Fault::RollForward, Fault::OwnRollback] {
                 rates.remove(&fault);
             }
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::clock::{Minute, Timestamp};
 use model::failure::Kind;
+use model::mutation::{self, Mutation};
 use runtime::deadline::Deadline;
 use staging::store::Put;
 
@@ -58,8 +59,18 @@ impl Ingest {
 
     async fn execute(&self, staged: Staged, minute: Minute, deadline: Deadline) -> Result<Executed, Error> {
         let Staged { dead_letters, object, mut outcome } = staged;
-        for planned in dead_letters.into_iter().chain([object]) {
-            let put = self.put(planned, deadline).await?;
+        let mut in_order: Vec<Planned> = dead_letters.into_iter().chain([object]).collect();
+        if mutation::on(Mutation::DeadLettersLast) {
+            in_order.reverse();
+        }
+        for planned in in_order {
+            let put = match self.put(planned, deadline).await {
+                Err(_) if mutation::on(Mutation::AcknowledgedBeforePut) => Put::Stored { date: minute.start() },
+                put => put?,
+            };
+            if mutation::on(Mutation::LatePutAccepted) {
+                continue;
+            }
             if put.date() > minute.start().plus_micros(LATE_AFTER_MICROS) {
                 return Ok(Executed::Late(put.date()));
             }
@@ -88,6 +99,9 @@ impl Ingest {
                 Ok(put) => return Ok(put),
                 Err(error) => error,
             };
+            if mutation::on(Mutation::Http409TakenForStored) && error.to_string().contains("409") {
+                return Ok(Put::AlreadyStored { date: self.clock.now() });
+            }
             tracing::debug!(key, attempts, "not stored yet: {error}");
             unknown |= error.kind() == Kind::OutcomeUnknown;
             let again = matches!(error.kind(), Kind::Retry | Kind::OutcomeUnknown);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use model::clock::Timestamp;
-use model::id::{CommitId, Ids, PipelineId};
+use model::id::{CommitId, Ids, PipelineId, SeededIds};
 use model::ledger::{self, Ledger};
+use model::mutation::{self, Mutation};
 use model::settlement::{Offsets, Settlement, summary_key};
 use model::stored::Tag;
 use model::verdict::Judgement;
@@ -44,7 +45,11 @@ impl Attempt<'_> {
     /// Works out the next ledger on a state and writes the settlement. A commit id is never used for two attempts: were
     /// the first to land late, the look-up would take one for the other.
     pub(crate) async fn settle(&self, state: &State, snapshot_id: i64) -> Result<Settled, Error> {
-        let commit = CommitId::new(self.ids);
+        let commit = match mutation::on(Mutation::CommitIdReused) {
+            // One that every attempt after the same commit comes to.
+            true => CommitId::new(&SeededIds::new(state.ledger.settled_at.micros().cast_unsigned())),
+            false => CommitId::new(self.ids),
+        };
         let mut next = state
             .ledger
             .settle(self.judgement, &commit, self.plan.low_minute, self.date)

@@ -16,6 +16,7 @@ use model::clock::Timestamp;
 use model::coordinate::TopicPartition;
 use model::interval::Intervals;
 use model::ledger::{Counts, Ledger};
+use model::mutation::{self, Mutation};
 use pipeline::resolved::{Late, Table};
 use table::data_file::Target;
 use table::fault::Fault;
@@ -192,7 +193,7 @@ impl Candidates {
     /// # Errors
     /// When the table can't be read.
     pub(crate) async fn against(mut self, metadata: &TableMetadata, io: &FileIO) -> Result<Entering, Error> {
-        if self.dedup.rows() > 0 {
+        if self.dedup.rows() > 0 && !mutation::on(Mutation::TableNotMet) {
             self.meet(metadata, io).await?;
         }
         let Self { dedup, held, mut counts, .. } = self;

@@ -6,6 +6,7 @@ use model::clock::Minute;
 use model::coordinate::TopicPartition;
 use model::interval::Intervals;
 use model::ledger::Ledger;
+use model::mutation::{self, Mutation};
 use model::verdict::{self, Judgement, Known};
 
 pub use crate::intake::{Found, Intake};
@@ -55,6 +56,7 @@ pub fn plan(ledger: &Ledger, undelivered: &BTreeMap<TopicPartition, Intervals>, 
     let unsettled = intake.objects.iter().filter(|f| !settled_after(f)).map(|f| f.minute);
     let quarantined = intake.quarantined.iter().map(|(_, minute, _)| *minute);
     let oldest_left = unsettled.chain(quarantined).chain(intake.later.iter().copied()).min();
+    let oldest_left = oldest_left.filter(|_| !mutation::on(Mutation::LowMinutePastBacklog));
     let now = intake.date.minute().plus(-LOW_MINUTE_LAG_MINUTES);
     // Never back: what was below was settled, and listing it again would only cost.
     let low_minute = oldest_left.map_or(now, |left| left.min(now)).max(ledger.low_minute);

@@ -1,6 +1,7 @@
 //! Staged objects: every one is looked at, also those from before the minute that folds list from.
 
 use fold::retained::{Need, Retained};
+use model::mutation::{self, Mutation};
 use staging::list::{self, Listed};
 use staging::object::{self, Object};
 
@@ -68,6 +69,7 @@ impl Maintain {
             Some(_) => Need::Unsettled,
             None => Need::Unproved,
         };
+        let need = if mutation::on(Mutation::UnsettledExpired) { Need::Settled } else { need };
         match need {
             Need::Settled => {
                 if !self.settings.dry_run {

@@ -357,7 +357,11 @@ impl PartitionLedger {
     fn settle(&mut self, settled: &Settled) {
         let revived = self.dead.intersect(&settled.decided);
         self.reached = self.reached.union(&settled.decided).union(&settled.dead).union(&settled.undelivered);
-        self.dead = self.dead.subtract(&settled.decided).union(&settled.dead);
+        if crate::mutation::on(crate::mutation::Mutation::ReplayedTwice) {
+            self.dead = self.dead.union(&settled.dead);
+        } else {
+            self.dead = self.dead.subtract(&settled.decided).union(&settled.dead);
+        }
         self.counts.add(&settled.counts);
         // A record that was dead and now has a row is no longer counted as dead; likewise an undelivered one.
         self.counts.dead = self.counts.dead.saturating_sub(revived.count());

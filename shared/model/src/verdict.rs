@@ -10,6 +10,7 @@ use crate::coordinate::{Sample, TopicPartition};
 use crate::coverage::{Coverage, PartitionCoverage};
 use crate::interval::{Interval, Intervals};
 use crate::ledger::{Counts, Ledger};
+use crate::mutation::{self, Mutation};
 
 /// What one object says about one coordinate, weakest first: a stronger verdict replaces a weaker one, never the reverse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -199,7 +200,13 @@ fn judge_partition(
 ) -> (Settled, Vec<(usize, Intervals)>) {
     let before = known.ledger.partition(at).cloned().unwrap_or_default();
     let was_undelivered = known.undelivered(at);
-    let was_settled = before.reached.subtract(&before.dead).subtract(&was_undelivered);
+    let mut was_settled = before.reached.subtract(&before.dead).subtract(&was_undelivered);
+    if mutation::on(Mutation::LedgerUnchecked) {
+        was_settled = Intervals::new();
+    }
+    if mutation::on(Mutation::UndeliveredSwallowed) {
+        was_settled = before.reached.subtract(&before.dead);
+    }
 
     let mut claimed = Intervals::new();
     let mut all_decided = Intervals::new();
@@ -208,7 +215,10 @@ fn judge_partition(
     let mut admitted = Vec::new();
     let mut handed_over = 0;
     for (n, part) in parts {
-        let mine = part.decided.subtract(&was_settled).subtract(&claimed);
+        let mut mine = part.decided.subtract(&was_settled).subtract(&claimed);
+        if mutation::on(Mutation::DeadOverRow) {
+            mine = parts.iter().fold(mine, |mine, (_, other)| mine.subtract(&other.dead));
+        }
         for (why, offsets) in &part.filtered {
             let filtered = offsets.intersect(&mine).count();
             if filtered > 0 {
@@ -224,6 +234,9 @@ fn judge_partition(
         }
     }
     let decided = claimed;
+    if mutation::on(Mutation::DeadOverRow) {
+        all_decided = all_decided.subtract(&all_dead);
+    }
     let dead = all_dead.subtract(&all_decided).subtract(&was_settled).subtract(&before.dead);
     let missing = missing(known, &before.reached, parts);
     let undelivered = missing.subtract(&all_decided).subtract(&all_dead).subtract(&before.reached);

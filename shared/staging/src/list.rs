@@ -2,6 +2,7 @@
 
 use model::clock::{Minute, Timestamp};
 use model::id::PipelineId;
+use model::mutation::{self, Mutation};
 
 use crate::key::{StagedKey, staging_prefix, start_after};
 use crate::store::{Error, Operation, Store};
@@ -80,7 +81,12 @@ pub async fn list_all(store: &dyn Store, pipeline: &PipelineId, low_minute: Opti
             // S3 may answer with an empty page in the middle; without a bound a store that only did so would hold us.
             Some(_) if pages_empty > 1000 => return Err(corrupt(prefix, "a thousand empty pages".to_owned())),
             Some(next) => continuation = Some(next),
-            None => return Ok(Listing { objects, foreign, date: first_date }),
+            None => {
+                if mutation::on(Mutation::UpperBound) {
+                    objects.retain(|object: &Listed| object.key.minute <= first_date.minute());
+                }
+                return Ok(Listing { objects, foreign, date: first_date });
+            }
         }
     }
 }
@@ -93,6 +99,9 @@ pub async fn list_all(store: &dyn Store, pipeline: &PipelineId, low_minute: Opti
 /// As [`list_all`].
 pub async fn two_passes(store: &dyn Store, pipeline: &PipelineId, low_minute: Option<Minute>) -> Result<Passes, Error> {
     let first = list_all(store, pipeline, low_minute).await?;
+    if mutation::on(Mutation::OnePass) {
+        return Ok(Passes { second: first.clone(), first });
+    }
     let second = list_all(store, pipeline, low_minute).await?;
     Ok(Passes { first, second })
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use iceberg::spec::{SnapshotRef, TableMetadata};
 use model::failure::Kind;
+use model::id::TableUuid;
 use model::ledger::{self, Ledger};
 use model::settlement::summary_key;
 use serde::Serialize;
-use staging::list;
+use staging::{key, list};
+use table::catalog::Loaded;
 use table::snapshot::ancestry;
 
 use super::{Rewound, nothing_missing, stopped};
@@ -49,6 +51,10 @@ pub struct RecoverPlan {
     pub rewound: Rewound,
     /// Whether the pause that a rollback left would be lifted.
     pub unpauses: bool,
+    /// Settlements that would be forgotten, where neither the table nor its retained snapshots know the pipeline: it begins
+    /// anew with all that is staged. Had one of them been committed after all, its rows would enter a second time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forgotten: Vec<String>,
 }
 
 impl Fold {
@@ -70,7 +76,10 @@ impl Fold {
             let (plan, state) = self.recover_of(choice).await?;
             nothing_missing(&[&plan.rewound])?;
             let mut table = None;
-            if plan.commits {
+            for key in &plan.forgotten {
+                self.store.delete(key).await?;
+            }
+            if let Some(state) = state.filter(|_| plan.commits) {
                 let date = list::list_all(self.store.as_ref(), &self.id, Some(self.clock.now().minute())).await?.date;
                 match self.commit_ledger(state, date).await? {
                     Ended::Done(report) => table = Some(report),
@@ -85,7 +94,7 @@ impl Fold {
         Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts: ATTEMPTS_MAX })
     }
 
-    async fn recover_of(&self, choice: Choice) -> Result<(RecoverPlan, State), Error> {
+    async fn recover_of(&self, choice: Choice) -> Result<(RecoverPlan, Option<State>), Error> {
         let loaded = self.loaded().await?;
         let metadata = Arc::clone(&loaded.metadata);
         let newest = self.newest_ledger(&metadata).await?;
@@ -98,6 +107,10 @@ impl Fold {
             (_, Some(current)) => current.clone(),
             (Some(newest), None) => newest,
             (None, None) => {
+                let forgotten = self.settlements_left(&loaded).await?;
+                if choice == Choice::Refold && !forgotten.is_empty() {
+                    return Ok((self.anew(&metadata, forgotten).await?, None));
+                }
                 let message = format!("pipeline `{}` has not folded into {} yet", self.id, loaded.name);
                 return Err(stopped("fold.recover_nothing", message, "fold; there is nothing to recover from"));
             }
@@ -123,8 +136,7 @@ impl Fold {
             }
             (Choice::Refold | Choice::KeepLedger, _) => (newest, nothing),
         };
-        let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
-        let unpauses = paused.is_some_and(|pause| pause.is_of_rollback());
+        let unpauses = self.is_paused_by_rollback().await?;
         let plan = RecoverPlan {
             table: loaded.name.to_string(),
             snapshot: metadata.current_snapshot().map_or(0, |s| s.snapshot_id()),
@@ -132,8 +144,42 @@ impl Fold {
             rows_gone,
             rewound,
             unpauses,
+            forgotten: Vec::new(),
         };
-        Ok((plan, State::with_ledger(&self.id, loaded, next)?))
+        Ok((plan, Some(State::with_ledger(&self.id, loaded, next)?)))
+    }
+
+    async fn is_paused_by_rollback(&self) -> Result<bool, Error> {
+        let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
+        Ok(paused.is_some_and(|pause| pause.is_of_rollback()))
+    }
+
+    /// Settlements and ledgers of the pipeline for a table.
+    async fn settlements_left(&self, loaded: &Loaded) -> Result<Vec<String>, Error> {
+        let prefix = key::settled_prefix(&self.id, &TableUuid::new(loaded.metadata.uuid().to_string()));
+        let mut keys = Vec::new();
+        let mut continuation: Option<String> = None;
+        loop {
+            let page = self.store.list(&prefix, None, continuation.as_deref()).await?;
+            keys.extend(page.objects.into_iter().map(|object| object.key));
+            match page.next {
+                Some(next) => continuation = Some(next),
+                None => return Ok(keys),
+            }
+        }
+    }
+
+    /// The plan of a pipeline that begins anew.
+    async fn anew(&self, metadata: &TableMetadata, forgotten: Vec<String>) -> Result<RecoverPlan, Error> {
+        Ok(RecoverPlan {
+            table: self.pipeline.table.name.to_string(),
+            snapshot: metadata.current_snapshot().map_or(0, |s| s.snapshot_id()),
+            commits: false,
+            rows_gone: None,
+            rewound: Rewound { pipeline: self.id.clone(), offsets: 0, missing: Vec::new(), ledger: None },
+            unpauses: self.is_paused_by_rollback().await?,
+            forgotten,
+        })
     }
 
     /// The ledger of the pipeline's newest commit of all, also of those that main was moved away from.

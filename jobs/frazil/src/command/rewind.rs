@@ -154,6 +154,13 @@ fn recover_text(plan: &RecoverPlan) -> String {
     if plan.unpauses {
         text.push_str("\nthe rollback's pause is lifted");
     }
+    if !plan.forgotten.is_empty() {
+        text.push_str(&format!(
+            "\nneither the table nor its retained snapshots know the pipeline: it begins anew, and folds all that is staged; \
+             {} settlements that speak of it are removed. Had one of them been committed, its rows would enter a second time",
+            plan.forgotten.len()
+        ));
+    }
     text + &missing_text(&plan.rewound.missing)
 }
 
