@@ -10,8 +10,8 @@ use crate::resolved::{Fold, Staging};
 const MAX_AGE_SECONDS: u64 = 60;
 const MAX_BYTES: u64 = 512 << 20;
 const MAX_ROWS: u64 = 50_000_000;
-/// With less, a fold has room for its program and little else: it would take one object at a time.
-const MEMORY_BYTES_MIN: u64 = 64 << 20;
+/// With less, what a fold takes beside its rows leaves no room for them, and its process comes to more than was named.
+const MEMORY_BYTES_MIN: u64 = 256 << 20;
 const RETENTION_SECONDS: u64 = 7 * 24 * 3600;
 
 pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Option<Fold> {
@@ -42,12 +42,12 @@ fn memory<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<Option<u6
         return Some(None);
     }
     let read = quantity::bytes(&text.value).and_then(|bytes| {
-        if bytes < MEMORY_BYTES_MIN { Err(format!("`{}` is less than 64MiB", text.value)) } else { Ok(bytes) }
+        if bytes < MEMORY_BYTES_MIN { Err(format!("`{}` is less than 256MiB", text.value)) } else { Ok(bytes) }
     });
     match read {
         Ok(bytes) => Some(Some(bytes)),
         Err(message) => {
-            reader.fault(text.at, code::INVALID, format!("`memory` is \"auto\" or at least 64MiB: {message}"));
+            reader.fault(text.at, code::INVALID, format!("`memory` is \"auto\" or at least 256MiB: {message}"));
             None
         }
     }

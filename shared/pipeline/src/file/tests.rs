@@ -184,7 +184,7 @@ fn what_a_file_leaves_out_has_its_default() {
         let text = format!("{SOURCE}{VALUE}{TABLE}[fold]\nmemory = \"{text}\"");
         parse_named(&text).unwrap().fold.memory_bytes
     };
-    assert_eq!([memory("auto"), memory("64MiB"), memory("2GB")], [None, Some(64 << 20), Some(2_000_000_000)]);
+    assert_eq!([memory("auto"), memory("256MiB"), memory("2GB")], [None, Some(256 << 20), Some(2_000_000_000)]);
     assert_eq!(pipeline.staging.retention_seconds, 7 * 86400);
     // Engines expire after five days unless the table says otherwise: it has to, when objects are kept longer.
     let age = |retention: &str| {
@@ -460,9 +460,9 @@ fn numbers_properties_and_words_are_checked() {
     fold("max_bytes = \"512mb\"", "2:13 invalid `mb` is not a unit");
     fold("max_rows = 0", "2:12 invalid at least 1");
     fold("max_rows = -1", "2:12 invalid at least 1");
-    fold("memory = \"much\"", "2:10 invalid \"auto\" or at least 64MiB: `much` is not a size");
+    fold("memory = \"much\"", "2:10 invalid \"auto\" or at least 256MiB: `much` is not a size");
     fold("memory = \"512\"", "2:10 invalid `512` has no unit");
-    fold("memory = \"63MiB\"", "2:10 invalid `63MiB` is less than 64MiB");
+    fold("memory = \"255MiB\"", "2:10 invalid `255MiB` is less than 256MiB");
     fold("memory = 512", "2:10 wrong_type a string");
     fold("max_rows = \"1\"", "2:12 wrong_type a whole number, found a string");
     let property = |line: &str, expected: &[&str]| table(&format!("[table.properties]\n{line}"), expected);
