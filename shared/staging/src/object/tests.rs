@@ -2,8 +2,8 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use arrow::array::{
-    Array, ArrayData, ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, ListArray, StringArray, StringViewArray,
-    StructArray, TimestampMicrosecondArray, cast::AsArray,
+    Array, ArrayData, ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, ListArray, StringArray,
+    StringViewArray, StructArray, TimestampMicrosecondArray, cast::AsArray,
 };
 use arrow::datatypes::{Int32Type, Int64Type, TimeUnit};
 use async_trait::async_trait;
