@@ -16,6 +16,9 @@ const BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// The part of a run's memory that objects read ahead may take.
 const MEMORY_PART: u64 = 16;
 
+/// What was asked for, what came with it, and the object.
+type Answer<'a, T> = (&'a Found, T, Result<Object, object::Error>);
+
 /// How many bytes may be read ahead by a run of so much memory.
 pub(crate) fn bytes_max(memory_bytes: u64) -> u64 {
     BYTES_MAX.min(memory_bytes / MEMORY_PART)
@@ -27,7 +30,7 @@ pub(crate) fn read<'a, T: Send + 'a>(
     store: &'a dyn Store,
     wanted: impl Iterator<Item = (&'a Found, T)> + Send + 'a,
     bytes_max: u64,
-) -> impl Stream<Item = (&'a Found, T, Result<Object, object::Error>)> + Send + 'a {
+) -> impl Stream<Item = Answer<'a, T>> + Send + 'a {
     let reading = Reading { store, wanted: wanted.peekable(), asked: FuturesOrdered::new(), bytes: 0, bytes_max };
     stream::unfold(reading, |mut reading| async move {
         reading.ask();
@@ -40,7 +43,7 @@ pub(crate) fn read<'a, T: Send + 'a>(
 struct Reading<'a, T, I: Iterator<Item = (&'a Found, T)>> {
     store: &'a dyn Store,
     wanted: Peekable<I>,
-    asked: FuturesOrdered<BoxFuture<'a, (&'a Found, T, Result<Object, object::Error>)>>,
+    asked: FuturesOrdered<BoxFuture<'a, Answer<'a, T>>>,
     /// Of those asked for.
     bytes: u64,
     bytes_max: u64,

@@ -27,10 +27,15 @@ const BYTES_PER_SECOND: u64 = 8 * 1024 * 1024;
 /// The share of the time left that reading and writing rows may take, in percent: the rest is for listing, commit and its
 /// attempts.
 const TIME_PERCENT: u64 = 40;
-/// The share of a run's memory that its rows may take while it holds them, in percent. The rest is for what works on them:
-/// staged objects read ahead, table rows they are compared with, a partition put in order, a row group in the making, the
-/// program itself, and what an allocator keeps back.
-const ROWS_PERCENT: u64 = 50;
+/// Memory that a run takes however few its rows are, in bytes: the program, its catalog, table rows that are compared, the
+/// encoders of a file in the making. With it, folds of a million rows kept below 256 and 512 MiB; with 128 MiB, which is
+/// hardly more, they came to 200.
+const FIXED_BYTES: u64 = 96 * 1024 * 1024;
+/// The share of the rest that rows may take while they are held, in percent. A writer that makes room copies half of them,
+/// so that they are there one and a half times.
+const ROWS_PERCENT: u64 = 65;
+/// The part of all memory that rows may take where there is next to none beside what is fixed.
+const ROWS_PART_MIN: u64 = 8;
 /// Memory of a run, where nobody says how much: half of a small machine.
 const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
 /// Bytes of a row's value in memory, where an object does not say what its rows take: the widest there is of a fixed width,
@@ -44,8 +49,9 @@ const RECORD_COLUMNS: u64 = 7;
 /// What a run may take and hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes of memory that the run's process may come to. Half of them are for rows: in mode `dedup`, which holds all rows
-    /// that it takes, no more are taken; in mode `append` rows are written out before they take more.
+    /// Bytes of memory that the run's process may come to; with less than 256 MiB it may come to more. What is not needed for
+    /// the work itself is for rows: in mode `dedup`, which holds all rows that it takes, no more are taken; in mode `append`
+    /// rows are written out before they take more.
     pub memory_bytes: u64,
     /// Bytes of staged objects; all that are staged when absent.
     pub bytes: Option<u64>,
@@ -74,7 +80,8 @@ impl Budget {
 
     /// Bytes that rows may take in memory.
     pub(crate) fn rows_bytes(self) -> u64 {
-        (u128::from(self.memory_bytes) * u128::from(ROWS_PERCENT) / 100) as u64
+        let beside = self.memory_bytes.saturating_sub(FIXED_BYTES) / 100 * ROWS_PERCENT;
+        beside.max(self.memory_bytes / ROWS_PART_MIN)
     }
 }
 
@@ -208,7 +215,7 @@ fn read(body: &Bytes) -> Option<Run> {
 }
 
 /// Whether an intake is more than a run may take.
-pub(crate) fn is_short(intake: &Intake, table: &Table, budget: Budget) -> bool {
+pub(crate) fn is_exceeded(intake: &Intake, table: &Table, budget: Budget) -> bool {
     let costs = Costs::new(table, intake);
     !intake.objects.iter().map(|found| costs.of(found)).fold(Cost::default(), Cost::and).within(budget)
 }
@@ -457,7 +464,9 @@ mod tests {
         assert_eq!(short.bytes, Some(2 << 20), "parts of a second count");
         assert_eq!(Budget::of(memory_bytes, Some(Duration::ZERO), None).bytes, Some(BYTES_MIN));
         assert_eq!(Budget::of(u64::MAX, Some(Duration::MAX), None).bytes, Some(u64::MAX));
-        assert_eq!(Budget::of(u64::MAX, None, None).rows_bytes(), u64::MAX / 2);
+        let rows = |memory_bytes| Budget::of(memory_bytes, None, None).rows_bytes();
+        assert_eq!([rows(800), rows(512 << 20)], [100, (416 << 20) / 100 * 65]);
+        assert!(rows(u64::MAX) > u64::MAX / 2);
         // A run that did next to nothing says nothing of its speed, nor does one that failed.
         for last in [Run { figures: BTreeMap::new(), ..run(State::Done, None, 0) }, run(State::Failed, None, 0)] {
             assert_eq!(Budget::of(memory_bytes, left, Some(&last)).bytes, Some(40 * BYTES_PER_SECOND));

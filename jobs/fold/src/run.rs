@@ -286,7 +286,7 @@ impl Fold {
         budget: Budget,
     ) -> Result<(usize, Option<BTreeMap<TopicPartition, Intervals>>), Error> {
         let table = &self.pipeline.table;
-        if !budget::is_short(intake, table, budget) {
+        if !budget::is_exceeded(intake, table, budget) {
             return Ok((0, None));
         }
         let undelivered = match state {

@@ -164,8 +164,8 @@ async fn held_rows_are_no_more_than_memory_has_room_for() {
     let object = several.store.objects().into_values().find_map(|body| object::Object::open(body).ok()).unwrap();
     let staged = object.footer().table("db.orders").unwrap();
     let row = merge::dedup::Dedup::row_bytes(&[DataType::Int64]) as u64;
-    // Half of a run's memory is for rows.
-    let two = 2 * 2 * (staged.memory_bytes.unwrap() + staged.rows * row) + 1000;
+    // An eighth of so little memory is for rows.
+    let two = 8 * 2 * (staged.memory_bytes.unwrap() + staged.rows * row) + 4000;
     let runs = fold_all(&several, two).await;
     assert_eq!(runs, [(150, 0), (100, 0), (100, 0), (100, 0)]);
     assert_eq!(several.rows().await, one.rows().await);

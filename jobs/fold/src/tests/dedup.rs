@@ -315,7 +315,7 @@ async fn a_partition_that_began_anew_counts_apart_from_its_objects_others() {
 #[tokio::test]
 async fn a_backlog_larger_than_memory_ends_as_in_one_run() {
     let mut ends = Vec::new();
-    for memory_bytes in [u64::MAX, 40_000, 1] {
+    for memory_bytes in [u64::MAX, 160_000, 1] {
         let world = world(9, Some(60), Late::Keep);
         for n in 0..12 {
             // A key's event time is its own, so that it repeats with its key.
