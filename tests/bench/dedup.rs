@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, TimestampMicrosecondArray};
-use fold::{Fold, Settings};
 use model::clock::{Clock, ManualClock, Timestamp};
 use model::coordinate::{Sample, SourceId, TopicPartition};
 use model::coverage::{Coverage, PartitionCoverage};
-use model::id::SeededIds;
 use model::interval::Interval;
 use serde_json::{Value, json};
 use staging::footer::Footer;
@@ -18,10 +16,9 @@ use staging::key::{ObjectHash, StagedKey};
 use staging::local::LocalStore;
 use staging::object::{self, TableRows};
 use staging::store::Store;
-use table::catalog::sqlite::SqliteCatalog;
-use table::storage;
 
-use super::{Bench, on_cores, peak};
+use super::Bench;
+use super::folding::{Order, Taken, median, spread};
 
 const ROWS_PER_HOUR: i64 = 1_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
@@ -29,6 +26,15 @@ const HOUR_MICROS: i64 = 3_600_000_000;
 const START_MICROS: i64 = 1_793_606_400_000_000;
 const PARTITIONS: i64 = 32;
 const REPEATED_EVERY: i64 = 500;
+/// How many rows earlier a repeated row was sent, in turn: from the same fold or, half an hour earlier, as often from the
+/// one before. Neither is a multiple of [`REPEATED_EVERY`]: what is repeated was itself sent as it is.
+const REPEATED_AFTER: [i64; 2] = [1001, 500_001];
+
+/// The row that is sent as the `n`-th.
+fn sent(n: i64) -> i64 {
+    let after = REPEATED_AFTER[(n / REPEATED_EVERY % 2) as usize];
+    if n % REPEATED_EVERY == REPEATED_EVERY - 1 && n >= after { n - after } else { n }
+}
 
 /// Staged objects made from the rows of one event, each with coordinates, keys and times of its own.
 struct Stream {
@@ -47,11 +53,7 @@ impl Stream {
         let partition = self.objects % PARTITIONS;
         let offset = self.offsets[partition as usize];
         self.offsets[partition as usize] += rows;
-        let row = |n: i64| {
-            let n = self.next_row + n;
-            // One in 500 is the row sent a thousand earlier, once more.
-            if n % REPEATED_EVERY == REPEATED_EVERY - 1 && n > 1000 { n - 1000 } else { n }
-        };
+        let row = |n: i64| sent(self.next_row + n);
         let micros = |n: i64| START_MICROS + n * (HOUR_MICROS / ROWS_PER_HOUR);
         let minute = Timestamp::from_micros(micros(self.next_row + rows)).minute();
         let utc =
@@ -95,62 +97,69 @@ fn topic(batch: &RecordBatch) -> String {
     plain.as_string::<i32>().value(0).to_owned()
 }
 
-/// Folds `hours` hours one by one; the table then holds about so many millions of rows.
-pub(super) fn measure(footer: &Footer, template: &TableRows, hours: i64, report: &[i64]) -> Value {
+/// Folds hour after hour into one table, and reports three folds around each of these numbers of hours in the table: the
+/// table then holds about so many millions of rows.
+pub(super) fn measure(footer: &Footer, template: &TableRows, sizes: [i64; 2], memory_bytes: u64) -> Value {
     let clock = Arc::new(ManualClock::new(Timestamp::from_micros(START_MICROS)));
     let bench = Bench::deduplicating(clock.clone() as Arc<dyn Clock>);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let store = Arc::new(LocalStore::open(bench.folder.path(), clock.clone()).unwrap());
-    let ids = Arc::new(SeededIds::new(1));
+    let store = Arc::new(LocalStore::open(&bench.folder, clock.clone()).unwrap());
     let mut footer = footer.clone();
     footer.pipeline_id = bench.id.clone();
     let template = TableRows { table: template.table.clone(), batch: template.batch.clone() };
     let mut stream = Stream { footer, template, next_row: 0, offsets: [0; PARTITIONS as usize], objects: 0 };
-    let mut folds: Vec<Value> = Vec::new();
-    let mut held = 0;
-    for hour in 1..=hours {
-        let mut before = std::time::Duration::ZERO;
+    // By hours in the table: rows in it, and what the fold of the next hour took.
+    let mut folds: Vec<(u64, Taken)> = Vec::new();
+    let (mut held, mut staging_seconds) = (0, 0.0);
+    for hour in 1..=sizes[1].max(sizes[0]) + 2 {
+        let first = stream.next_row;
         while stream.next_row < hour * ROWS_PER_HOUR {
             let (key, body) = stream.object();
             clock.set(key.minute.start());
             let started = Instant::now();
             runtime.block_on(store.put_new(&key.to_string(), body)).unwrap();
-            before += started.elapsed();
+            staging_seconds += started.elapsed().as_secs_f64();
         }
-        let (wall, cores, outcome) = runtime.block_on(async {
-            let warehouse = storage::location_of(&bench.folder.path().join("warehouse")).unwrap();
-            let catalog_file = bench.folder.path().join("catalog.db");
-            let clock: Arc<dyn Clock> = clock.clone();
-            let catalog =
-                SqliteCatalog::open(&catalog_file, &warehouse, storage::local(), Arc::clone(&clock), ids.clone()).await;
-            let fold = Fold {
-                pipeline: Arc::new(bench.pipeline.clone()),
-                id: bench.id.clone(),
-                store: store.clone(),
-                catalog: Arc::new(catalog.unwrap()),
-                io: storage::local(),
-                clock,
-                ids: ids.clone(),
-                settings: Settings::default(),
-            };
-            let (started, cores) = (Instant::now(), on_cores());
-            let outcome = fold.run().await.unwrap();
-            (started.elapsed().as_secs_f64(), on_cores() - cores, outcome)
-        });
-        let table = &outcome.tables[0];
-        let rows = table.rows_added + table.deduplicated;
-        if report.contains(&(hour - 1)) {
-            folds.push(json!({
-                "rows_in_table": held,
-                "rows": rows,
-                "deduplicated": table.deduplicated,
-                "seconds": wall,
-                "core_seconds": cores,
-                "rows_per_second_per_core": (rows as f64 / cores).round(),
-                "staging_seconds": before.as_secs_f64(),
-            }));
-        }
-        held += table.rows_added;
+        let order = Order { folder: &bench.folder, memory_bytes, now: clock.now(), seed: hour as u64 };
+        let taken = order.carry_out();
+        let rows = first..stream.next_row;
+        assert_eq!(taken.rows(), (rows.end - rows.start) as u64, "every row is taken in");
+        let repeated = rows.filter(|n| sent(*n) != *n).count() as u64;
+        assert_eq!(taken.deduplicated, repeated, "what was sent twice, and nothing else, is left out");
+        let added = taken.rows_added;
+        folds.push((held, taken));
+        held += added;
     }
-    json!({ "folds": folds, "target_rows_per_second_per_core": 1_000_000, "peak_rss_bytes": peak() })
+    let around = |hours: i64| {
+        let hours = usize::try_from(hours).unwrap();
+        &folds[hours.saturating_sub(1)..=hours + 1]
+    };
+    let cores = |folds: &[(u64, Taken)]| median(folds.iter().map(|(_, taken)| taken.cores.all()));
+    json!({
+        "folds": sizes.map(|hours| report(around(hours))),
+        "core_seconds_ratio": cores(around(sizes[1])) / cores(around(sizes[0])),
+        "target_core_seconds_ratio": 1.1,
+        "target_rows_per_second_per_core": 1_000_000,
+        "memory_bytes": memory_bytes,
+        "peak_rss_bytes": folds.iter().map(|(_, taken)| taken.peak_rss_bytes).max(),
+        "target_peak_rss_bytes": memory_bytes,
+        "staging_seconds": staging_seconds,
+    })
+}
+
+/// Folds into a table of about one size, together.
+fn report(folds: &[(u64, Taken)]) -> Value {
+    let figure = |of: fn(&Taken) -> f64| spread(folds.iter().map(|(_, taken)| of(taken)));
+    json!({
+        "rows_in_table": folds.iter().map(|(held, _)| held).collect::<Vec<_>>(),
+        "rows": folds.iter().map(|(_, taken)| taken.rows()).collect::<Vec<_>>(),
+        "deduplicated": folds.iter().map(|(_, taken)| taken.deduplicated).collect::<Vec<_>>(),
+        "runs": folds.iter().map(|(_, taken)| taken.runs).collect::<Vec<_>>(),
+        "seconds": figure(|taken| taken.seconds),
+        "core_seconds": figure(|taken| taken.cores.all()),
+        "user_core_seconds": figure(|taken| taken.cores.user),
+        "system_core_seconds": figure(|taken| taken.cores.system),
+        "rows_per_second_per_core": figure(|taken| taken.rows_per_second_per_core().round()),
+        "peak_rss_bytes": figure(|taken| taken.peak_rss_bytes as f64),
+    })
 }

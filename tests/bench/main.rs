@@ -2,35 +2,37 @@
 //! that can't be avoided cost alone. One JSON document on stdout. Figures depend on the machine; ratios within one run
 //! are what to compare.
 //!
-//! `throughput [--events N] [--rounds N] [--hours N]` measures; `throughput --handle EVENT` handles one event in a process of its own
+//! `throughput [--events N] [--rounds N] [--hours N] [--memory BYTES]` measures. `throughput --handle EVENT` handles one event,
+//! and `throughput --fold FOLDER --memory BYTES --now MICROS --seed N` folds what is staged there, each in a process of its own,
 //! and prints the most memory it held.
+//!
+//! Files are put in the folder that `TMPDIR` names, else in memory (`/dev/shm`) where there is such a place: how fast a disk
+//! is says nothing of the programs.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time and reads its arguments")]
 #![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a failure of a benchmark is its end")]
 
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use codec::columns::Columns;
 use codec::protobuf::Decoder;
-use fold::{Fold, Settings};
 use frazil::generator::{Generator, Options};
 use ingest::event::Reader;
 use ingest::{Ingest, IngestConfig};
 use model::clock::{Clock, SystemClock};
-use model::id::{PipelineId, SeededIds};
+use model::id::PipelineId;
 use pipeline::environment::Environment;
 use pipeline::resolved::Pipeline;
 use serde_json::{Value, json};
 use staging::local::LocalStore;
 use staging::object::{self, Object, Projection, TableRows};
-use table::catalog::sqlite::SqliteCatalog;
-use table::storage;
 
 mod by_hand;
 mod dedup;
+mod folding;
 
 /// That of the programs measured.
 #[global_allocator]
@@ -47,15 +49,23 @@ fn main() {
         return;
     }
     let number = |name: &str, default: usize| value(name).map_or(default, |text| text.parse().unwrap());
+    let memory_bytes = number("--memory", 512 * 1024 * 1024) as u64;
+    if let Some(folder) = value("--fold") {
+        let now = number("--now", 0) as i64;
+        println!("{}", folding::here(folder.into(), memory_bytes, now, number("--seed", 1) as u64));
+        return;
+    }
     let (events, rounds) = (number("--events", 100), number("--rounds", 5));
     // Millions of rows in the larger of the two tables that are deduplicated against.
     let hours = number("--hours", 20) as i64;
-    println!("{:#}", measure(events, rounds, hours));
+    println!("{:#}", measure(events, rounds, hours, memory_bytes));
 }
 
 /// The pipeline of the demo, in a folder of its own.
 struct Bench {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removes the folder in the end, where this process made it.
+    _made: Option<tempfile::TempDir>,
     pipeline: Pipeline,
     id: PipelineId,
     clock: Arc<dyn Clock>,
@@ -75,22 +85,28 @@ impl Bench {
     }
 
     fn with(change: &dyn Fn(String) -> String, clock: Arc<dyn Clock>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let made = tempfile::Builder::new().prefix("frazil-bench-").tempdir_in(place()).unwrap();
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
         let place = |from: &str, to: &str| {
-            let to = folder.path().join(to);
+            let to = made.path().join(to);
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
             std::fs::write(to, change(std::fs::read_to_string(Path::new(root).join(from)).unwrap())).unwrap();
         };
         place("jobs/frazil/demo/employee.toml", "pipelines/employee.toml");
         place("proto/employee.proto", "proto/employee.proto");
-        let environment = Environment::embedded(folder.path());
-        let pipeline = pipeline::file::load(&folder.path().join("pipelines/employee.toml"), &environment).unwrap();
-        Self { folder, pipeline, id: "employee-00000001".parse().unwrap(), clock }
+        let bench = Self::open(made.path().to_owned(), clock);
+        Self { _made: Some(made), ..bench }
+    }
+
+    /// One that another process made.
+    fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> Self {
+        let environment = Environment::embedded(&folder);
+        let pipeline = pipeline::file::load(&folder.join("pipelines/employee.toml"), &environment).unwrap();
+        Self { folder, _made: None, pipeline, id: "employee-00000001".parse().unwrap(), clock }
     }
 
     fn store(&self) -> Arc<LocalStore> {
-        Arc::new(LocalStore::open(self.folder.path(), Arc::clone(&self.clock)).unwrap())
+        Arc::new(LocalStore::open(&self.folder, Arc::clone(&self.clock)).unwrap())
     }
 
     fn config(&self) -> IngestConfig {
@@ -112,7 +128,7 @@ fn time<T>(rounds: usize, records: usize, inputs: &[T], mut work: impl FnMut(&T)
     passes[passes.len() / 2].as_secs_f64() * 1000.0 * 10_000.0 / records as f64
 }
 
-fn measure(events: usize, rounds: usize, hours: i64) -> Value {
+fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value {
     let bench = Bench::new();
     let records = (events * RECORDS_PER_EVENT) as u64 * 5 / 4;
     let mut generator = Generator::new(Options { records, bad: 0.0, seed: 1, dedup: false });
@@ -186,7 +202,7 @@ fn measure(events: usize, rounds: usize, hours: i64) -> Value {
     let mut peaks: Vec<Value> = Vec::new();
     let largest = large_event();
     for (name, body) in [("Employee records", &bodies[0]), ("6 MB", &largest)] {
-        let path = bench.folder.path().join("event.json");
+        let path = bench.folder.join("event.json");
         std::fs::write(&path, body).unwrap();
         let child =
             std::process::Command::new(std::env::current_exe().unwrap()).arg("--handle").arg(&path).output().unwrap();
@@ -220,8 +236,9 @@ fn measure(events: usize, rounds: usize, hours: i64) -> Value {
             "peak": peaks,
             "target_peak_bytes": 96 * 1024 * 1024,
         },
-        "fold_append": fold_append(&bodies, rounds),
-        "fold_dedup": dedup::measure(&staged[0].0, &staged[0].1[0], hours + 1, &[hours / 4, hours]),
+        "files": files(),
+        "fold_append": fold_append(&bodies, rounds, memory_bytes),
+        "fold_dedup": dedup::measure(&staged[0].0, &staged[0].1[0], [hours / 4, hours], memory_bytes),
     })
 }
 
@@ -256,18 +273,58 @@ fn peak() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// Time on cores over all threads, from Linux's `/proc/self/stat`: user and system, in hundredths of a second.
-fn on_cores() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let after_name = stat.rsplit(')').next().unwrap();
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-    ticks as f64 / 100.0
+/// Time on cores over all threads, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Cores {
+    user: f64,
+    system: f64,
 }
 
-fn fold_append(bodies: &[Vec<u8>], rounds: usize) -> Value {
+impl Cores {
+    /// Of this process so far, from Linux's `/proc/self/stat`, in hundredths of a second.
+    fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let after_name = stat.rsplit(')').next().unwrap();
+        let fields: Vec<&str> = after_name.split_whitespace().collect();
+        let seconds = |field: usize| fields[field].parse::<u64>().unwrap() as f64 / 100.0;
+        Self { user: seconds(11), system: seconds(12) }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self { user: self.user - before.user, system: self.system - before.system }
+    }
+
+    fn all(self) -> f64 {
+        self.user + self.system
+    }
+}
+
+/// The folder that benchmarks make theirs in.
+fn place() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    match std::env::var_os("TMPDIR") {
+        Some(folder) if !folder.is_empty() => folder.into(),
+        _ if memory.is_dir() => memory,
+        _ => std::env::temp_dir(),
+    }
+}
+
+/// Where files are, and on what kind of file system, from Linux's `/proc/mounts`.
+fn files() -> Value {
+    let place = place();
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((words.next()?, words.next()?))
+    });
+    let real = std::fs::canonicalize(&place).unwrap();
+    let here = mounts.filter(|(folder, _)| real.starts_with(folder)).max_by_key(|(folder, _)| folder.len());
+    json!({ "folder": place, "file_system": here.map(|(_, kind)| kind) })
+}
+
+fn fold_append(bodies: &[Vec<u8>], rounds: usize, memory_bytes: u64) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut runs: Vec<(f64, f64, u64, u64)> = (0..rounds.clamp(1, 3))
+    let runs: Vec<folding::Taken> = (0..rounds.clamp(1, 3))
         .map(|_| {
             let bench = Bench::new();
             let ingest = Ingest::new(bench.config()).unwrap();
@@ -275,42 +332,24 @@ fn fold_append(bodies: &[Vec<u8>], rounds: usize) -> Value {
                 for body in bodies {
                     ingest.handle(body, None).await.unwrap();
                 }
-                let warehouse = storage::location_of(&bench.folder.path().join("warehouse")).unwrap();
-                let ids = Arc::new(SeededIds::new(1));
-                let catalog_file = bench.folder.path().join("catalog.db");
-                let catalog = SqliteCatalog::open(
-                    &catalog_file,
-                    &warehouse,
-                    storage::local(),
-                    Arc::clone(&bench.clock),
-                    ids.clone(),
-                );
-                let fold = Fold {
-                    pipeline: Arc::new(bench.pipeline.clone()),
-                    id: bench.id.clone(),
-                    store: bench.store(),
-                    catalog: Arc::new(catalog.await.unwrap()),
-                    io: storage::local(),
-                    clock: Arc::clone(&bench.clock),
-                    ids,
-                    settings: Settings::default(),
-                };
-                let (start, cores) = (Instant::now(), on_cores());
-                let report = fold.run().await.unwrap();
-                let (wall, cores) = (start.elapsed().as_secs_f64(), on_cores() - cores);
-                (cores, wall, report.tables[0].rows_added, report.tables[0].data_files)
-            })
+            });
+            let order = folding::Order { folder: &bench.folder, memory_bytes, now: bench.clock.now(), seed: 1 };
+            order.carry_out()
         })
         .collect();
-    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (cores, wall, rows, files) = runs[runs.len() / 2];
+    let figure = |of: fn(&folding::Taken) -> f64| folding::spread(runs.iter().map(of));
     json!({
-        "rows": rows,
-        "data_files": files,
-        "seconds": wall,
-        "core_seconds": cores,
-        "rows_per_second_per_core": (rows as f64 / cores).round(),
+        "rows": runs[0].rows_added,
+        "data_files": runs[0].data_files,
+        "runs": runs[0].runs,
+        "seconds": figure(|taken| taken.seconds),
+        "core_seconds": figure(|taken| taken.cores.all()),
+        "user_core_seconds": figure(|taken| taken.cores.user),
+        "system_core_seconds": figure(|taken| taken.cores.system),
+        "rows_per_second_per_core": figure(|taken| taken.rows_per_second_per_core().round()),
         "target_rows_per_second_per_core": 1_500_000,
-        "peak_rss_bytes": peak(),
+        "memory_bytes": memory_bytes,
+        "peak_rss_bytes": figure(|taken| taken.peak_rss_bytes as f64),
+        "target_peak_rss_bytes": memory_bytes,
     })
 }

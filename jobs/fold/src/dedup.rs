@@ -31,6 +31,22 @@ use crate::rows::Admitted;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
+/// Bytes that a row takes here beside its values, at the most, told from the key's types as staged objects name them.
+pub(crate) fn row_bytes(table: &Table, intake: &Intake) -> u64 {
+    let staged = |name: &String| {
+        let mut columns = intake.objects.iter().flat_map(|found| &found.footer.columns);
+        columns.find(|column| column.name == *name).map(|column| column.data_type.as_str())
+    };
+    // Only how wide they are matters; what is not known is taken for text, which is the widest.
+    let arrow = |data_type: Option<&str>| match data_type {
+        Some("boolean" | "int" | "date") => DataType::Int32,
+        Some("long" | "time" | "timestamp" | "timestamptz" | "timestamp_ns" | "timestamptz_ns") => DataType::Int64,
+        _ => DataType::Utf8View,
+    };
+    let key: Vec<DataType> = table.primary_key.iter().map(|name| arrow(staged(name))).collect();
+    Dedup::row_bytes(&key) as u64
+}
+
 /// Rows on their way in.
 pub(crate) struct Candidates {
     table: String,
@@ -110,6 +126,12 @@ impl Candidates {
         let dedup = Dedup::new(&types, within.map(|within| within.lookback_micros));
         let dedup = dedup.map_err(|source| Error::Merge { table: name.clone(), source })?;
         Ok(Self { table: name, dedup, key, within, held: Vec::new(), counts: BTreeMap::new() })
+    }
+
+    /// Makes room for rows that are to come, from so many objects.
+    pub(crate) fn reserve(&mut self, rows: usize, objects: usize) {
+        self.dedup.reserve(rows, objects);
+        self.held.reserve(objects);
     }
 
     /// Adds one object's rows, and notes their event times in the marks. Objects come in order of their keys.

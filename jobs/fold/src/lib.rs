@@ -7,6 +7,7 @@
 //! What a fold never does: delete a file or a staged object, commit the ledger apart from its rows, trust its own memory
 //! of what an earlier run did.
 
+mod ahead;
 mod anchor;
 mod bind;
 mod budget;

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use model::coverage::Filtered;
 use serde::Serialize;
 
-/// One run.
+/// One run, or several together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
+    /// How many runs this was.
+    pub runs: u64,
     /// The tables of the pipeline.
     pub tables: Vec<TableReport>,
     /// Staged objects that the run found and used.
@@ -59,4 +61,73 @@ pub struct TableReport {
     pub dead_letters: u64,
     /// Data files written.
     pub data_files: u64,
+}
+
+impl Report {
+    /// Adds the run that came next.
+    pub(crate) fn add(&mut self, next: Self) {
+        let Self {
+            runs,
+            tables,
+            staged_objects,
+            objects_left,
+            staged_bytes,
+            conflicts_retried,
+            quarantined,
+            foreign_keys,
+        } = next;
+        self.runs += runs;
+        for table in tables {
+            match self.tables.iter_mut().find(|known| known.name == table.name) {
+                Some(known) => known.add(table),
+                None => self.tables.push(table),
+            }
+        }
+        self.staged_objects += staged_objects;
+        self.staged_bytes += staged_bytes;
+        self.conflicts_retried += conflicts_retried;
+        // What is found anew in each run.
+        self.objects_left = objects_left;
+        self.quarantined = quarantined;
+        self.foreign_keys = foreign_keys;
+    }
+}
+
+impl TableReport {
+    fn add(&mut self, next: Self) {
+        let Self {
+            name: _,
+            committed,
+            snapshot_id,
+            metadata_location,
+            rows_added,
+            rows_deleted,
+            rows_updated,
+            duplicates,
+            deduplicated,
+            late,
+            late_dropped,
+            filtered,
+            undelivered,
+            dead_letters,
+            data_files,
+        } = next;
+        // The newest of those that there are.
+        self.snapshot_id = snapshot_id.or(self.snapshot_id);
+        self.metadata_location = metadata_location.or_else(|| self.metadata_location.take());
+        self.committed |= committed;
+        self.rows_added += rows_added;
+        self.rows_deleted += rows_deleted;
+        self.rows_updated += rows_updated;
+        self.duplicates += duplicates;
+        self.deduplicated += deduplicated;
+        self.late += late;
+        self.late_dropped += late_dropped;
+        for (why, records) in filtered {
+            *self.filtered.entry(why).or_default() += records;
+        }
+        self.undelivered += undelivered;
+        self.dead_letters += dead_letters;
+        self.data_files += data_files;
+    }
 }

@@ -4,20 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use iceberg::TableUpdate;
 use iceberg::io::FileIO;
 use iceberg::spec::DataFile;
-use model::clock::Clock;
+use model::clock::{Clock, Timestamp};
 use model::coordinate::TopicPartition;
 use model::failure::Kind;
 use model::id::{Ids, PipelineId};
+use model::interval::Intervals;
 use model::ledger::{Counts, Ledger};
 use model::mutation::{self, Mutation};
 use model::run::{Failure, Run, Stage};
-use model::verdict::Judgement;
+use model::verdict::{Judgement, Known};
 use pipeline::resolved::{Mode, Pipeline};
 use staging::key;
-use staging::object::{self, Object};
+use staging::object;
 use staging::store::Store;
 use table::catalog::{Catalog, Loaded, TableCreation, metadata};
 use table::data_file::{PartitionedWriter, Target};
@@ -25,10 +27,11 @@ use table::fault::Fault;
 use table::snapshot::{self, Change, NewFile};
 use table::{partition, schema, sort};
 
+use crate::ahead;
 use crate::bind::{self, Binding};
 use crate::budget::{self, Budget};
 use crate::commit::{Attempt, Settled};
-use crate::dedup::Candidates;
+use crate::dedup::{self, Candidates};
 use crate::error::Error;
 use crate::evidence;
 use crate::intake::{self, Intake};
@@ -51,21 +54,12 @@ const CLOCK_SKEW_SECONDS_MAX: i64 = 60;
 const MAPPING_VERSION: &str = "1";
 
 /// What may be set of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Bytes of rows held in memory before they are written out.
-    pub memory_bytes: usize,
-    /// How much it may take.
+    /// How much it may take and hold.
     pub budget: Budget,
     /// Plan only: nothing is written, not even the table.
     pub dry_run: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        // Half of a small machine; a function passes its own share.
-        Self { memory_bytes: 512 * 1024 * 1024, budget: Budget::default(), dry_run: false }
-    }
 }
 
 /// A fold of one pipeline, with everything it works on.
@@ -122,6 +116,27 @@ impl Fold {
         outcome
     }
 
+    /// Folds until nothing waits, in as many runs as the budget asks for, each with a commit of its own. `each` is given the
+    /// report of every run as it ends; the answer is their sum. A dry run is one run: it changes nothing that a second one
+    /// would find.
+    ///
+    /// # Errors
+    /// As [`Fold::run`]. What the runs before committed stays.
+    pub async fn drain(&self, mut each: impl FnMut(&Report)) -> Result<Report, Error> {
+        let mut sum = Report::default();
+        loop {
+            let report = self.run().await?;
+            each(&report);
+            let committed = report.tables.iter().any(|table| table.committed);
+            let waits = report.objects_left > 0;
+            sum.add(report);
+            // A run that committed nothing would find the same again.
+            if !waits || !committed {
+                return Ok(sum);
+            }
+        }
+    }
+
     async fn note(&self, run: &Run) -> Result<(), Error> {
         let body = Bytes::from(serde_json::to_vec(run)?);
         self.store.put(&key::run(&self.id, Stage::Fold.as_str()), body).await?;
@@ -138,7 +153,7 @@ impl Fold {
     }
 
     async fn fold(&self, budget: Budget) -> Result<Report, Error> {
-        let mut report = Report::default();
+        let mut report = Report { runs: 1, ..Report::default() };
         let mut damaged: BTreeMap<String, String> = BTreeMap::new();
         let mut attempts = 0;
         loop {
@@ -198,7 +213,7 @@ impl Fold {
             intake.date = self.clock.now();
         }
         self.clock_agrees(&intake)?;
-        let left = budget::cut(&mut intake, ledger, &self.pipeline.table.name.to_string(), budget);
+        let (left, undelivered) = self.cut(&mut intake, state.as_ref(), budget).await?;
         report.objects_left = left as u64;
         report.staged_objects = intake.objects.len() as u64;
         report.staged_bytes = intake.objects.iter().map(|o| o.size).sum();
@@ -218,7 +233,7 @@ impl Fold {
         let state = match state {
             Some(state) => state,
             None if self.settings.dry_run => {
-                let empty = model::ledger::Ledger::empty(model::clock::Timestamp::from_micros(0).minute());
+                let empty = Ledger::empty(Timestamp::from_micros(0).minute());
                 let plan = plan(&empty, &BTreeMap::new(), &intake);
                 return Ok(Ended::Done(self.planned(&plan)));
             }
@@ -232,7 +247,10 @@ impl Fold {
         if let Some((key, why)) = evidence::same_topics(self.store.as_ref(), name, &state.ledger, &intake).await? {
             return Ok(Ended::Damaged(key, why));
         }
-        let undelivered = state.undelivered(self.store.as_ref(), &self.id, &intake).await?;
+        let undelivered = match undelivered {
+            Some(undelivered) => undelivered,
+            None => state.undelivered(self.store.as_ref(), &self.id, &intake).await?,
+        };
         let plan = plan(&state.ledger, &undelivered, &intake);
         if plan.is_empty() || self.settings.dry_run {
             return self.stay(state, &plan, intake.date).await;
@@ -262,6 +280,32 @@ impl Fold {
             date: intake.date,
         };
         self.commit(&attempt, state, files).await
+    }
+
+    /// Leaves in an intake what the budget allows. Gives how many objects wait, and the table's undelivered offsets where they
+    /// had to be looked up for it.
+    async fn cut(
+        &self,
+        intake: &mut Intake,
+        state: Option<&State>,
+        budget: Budget,
+    ) -> Result<(usize, Option<BTreeMap<TopicPartition, Intervals>>), Error> {
+        let table = &self.pipeline.table;
+        if !budget::is_exceeded(intake, table, budget) {
+            return Ok((0, None));
+        }
+        let undelivered = match state {
+            None => None,
+            Some(state) => Some(state.undelivered(self.store.as_ref(), &self.id, intake).await?),
+        };
+        let (empty, none) = (Ledger::empty(Timestamp::from_micros(0).minute()), BTreeMap::new());
+        let known = Known {
+            ledger: state.map_or(&empty, |state| &state.ledger),
+            undelivered: undelivered.as_ref().unwrap_or(&none),
+            open_holes: !intake.quarantined.is_empty(),
+        };
+        let left = budget::cut(intake, &known, table, budget);
+        Ok((left, undelivered))
     }
 
     fn clock_agrees(&self, intake: &Intake) -> Result<(), Error> {
@@ -309,18 +353,32 @@ impl Fold {
         let target =
             Target::new(&state.loaded.metadata, keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
         let target = Arc::new(target);
-        let mut writer = PartitionedWriter::new(Arc::clone(&target), self.settings.memory_bytes).map_err(fault)?;
+        let Budget { memory_bytes, .. } = self.settings.budget;
+        let rows_bytes = self.settings.budget.rows_bytes();
+        let rows_bytes_max = usize::try_from(rows_bytes).unwrap_or(usize::MAX);
+        let mut writer = PartitionedWriter::new(Arc::clone(&target), rows_bytes_max).map_err(fault)?;
         let mut counted: BTreeMap<TopicPartition, u64> = BTreeMap::new();
         let mut candidates = match self.pipeline.table.mode {
             Mode::Append => None,
             Mode::Dedup => Some(Candidates::new(&self.pipeline.table, &target, binding, intake)?),
         };
-        for (found, admitted) in intake.objects.iter().zip(&judgement.admitted) {
-            if admitted.is_empty() || found.footer.table(&name).is_none() {
-                continue;
-            }
+        let wanted: Vec<_> = intake
+            .objects
+            .iter()
+            .zip(&judgement.admitted)
+            .filter(|(found, admitted)| !admitted.is_empty() && found.footer.table(&name).is_some())
+            .collect();
+        if let Some(candidates) = &mut candidates {
+            let rows: u64 = wanted.iter().filter_map(|(found, _)| found.footer.table(&name)).map(|t| t.rows).sum();
+            // A footer may say anything; more than memory has room for does not come.
+            let most = rows_bytes / dedup::row_bytes(&self.pipeline.table, intake);
+            candidates.reserve(usize::try_from(rows.min(most)).unwrap_or(usize::MAX), wanted.len());
+        }
+        let objects = ahead::read(self.store.as_ref(), wanted.into_iter(), ahead::bytes_max(memory_bytes));
+        let mut objects = std::pin::pin!(objects);
+        while let Some((found, admitted, object)) = objects.next().await {
             binding.covers(&self.pipeline.table.name, &found.footer)?;
-            let rows = match Object::read(self.store.as_ref(), &found.key).await {
+            let rows = match object {
                 Ok(object) => rows::admitted(&object, &name, admitted, binding, &target, &mut counted),
                 Err(error) => Err(error.into()),
             };

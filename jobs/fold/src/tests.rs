@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, Schema};
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use iceberg::io::FileIO;
 use model::clock::{Clock, ManualClock, Minute, Timestamp};
 use model::coordinate::{Sample, SourceId, TopicPartition};
@@ -39,6 +39,7 @@ mod dedup;
 mod epochs;
 mod faults;
 mod history;
+mod reading;
 mod rewinds;
 
 /// 2026-11-29T14:00:00Z
@@ -231,7 +232,7 @@ fn pipeline() -> Pipeline {
             columns: Vec::new(),
             properties: BTreeMap::new(),
         },
-        fold: Triggers { max_age_seconds: 60, max_bytes: 1 << 30, max_rows: 1 << 30 },
+        fold: Triggers { max_age_seconds: 60, max_bytes: 1 << 30, max_rows: 1 << 30, memory_bytes: None },
         staging: Staging { retention_seconds: 7 * 86_400 },
     }
 }

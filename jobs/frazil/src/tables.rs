@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fold::Fold;
+use fold::{Budget, Fold, Settings};
 use iceberg::io::FileIO;
 use model::failure::Kind;
 use model::id::PipelineId;
@@ -16,6 +16,16 @@ use table::storage;
 use crate::Session;
 use crate::environment;
 use crate::manners::failure::Failure;
+
+/// The share of the machine's memory, or of the container's, that a fold takes where the pipeline file leaves it to us, in
+/// percent: others work there too.
+const MEMORY_PERCENT: u64 = 50;
+
+/// Bytes of memory for a fold: what the pipeline file names, else a share of what the machine has, where it says.
+fn memory_bytes(named: Option<u64>, machine: Option<u64>) -> u64 {
+    let share = || machine.map(|bytes| bytes / 100 * MEMORY_PERCENT);
+    named.or_else(share).unwrap_or(Budget::default().memory_bytes)
+}
 
 /// A catalog with what reads and writes its tables' files.
 #[derive(Clone, Debug)]
@@ -58,15 +68,17 @@ impl Tables {
         Self::open(environment, session).await
     }
 
-    /// A fold of a pipeline into them.
+    /// A fold of a pipeline into them, with the memory that its file names or the machine has.
     pub(crate) fn fold(
         &self,
         pipeline: Pipeline,
         id: PipelineId,
         store: Arc<dyn Store>,
-        settings: fold::Settings,
+        dry_run: bool,
         session: &Session<'_>,
     ) -> Fold {
+        // By hand there is no end to the time, so the run before has nothing to say.
+        let budget = Budget::of(memory_bytes(pipeline.fold.memory_bytes, runtime::memory::limit()), None, None);
         Fold {
             pipeline: Arc::new(pipeline),
             id,
@@ -75,7 +87,7 @@ impl Tables {
             io: self.io.clone(),
             clock: Arc::clone(&session.clock),
             ids: Arc::clone(&session.ids),
-            settings,
+            settings: Settings { budget, dry_run },
         }
     }
 
@@ -96,4 +108,16 @@ impl Tables {
 
 fn failed(error: &table::catalog::Error) -> Failure {
     Failure::of(error.kind(), "catalog", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_the_files_else_a_share_of_the_machines() {
+        assert_eq!(memory_bytes(Some(64 << 20), Some(8 << 30)), 64 << 20);
+        assert_eq!(memory_bytes(None, Some(8_000_000_000)), 4_000_000_000);
+        assert_eq!(memory_bytes(None, None), Budget::default().memory_bytes);
+    }
 }

@@ -12,7 +12,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder,
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
 
 use crate::Error;
-use crate::keys::Keys;
+use crate::keys::{self, Keys};
 
 /// Where rows come from: what decides between rows of one event time. All of one length.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Origin {
 #[derive(Debug)]
 pub struct Dedup {
     keys: Keys,
+    /// Bytes of one encoded key, about.
+    key_bytes: usize,
     /// In microseconds; absent for the whole table.
     lookback: Option<i64>,
     batches: Vec<Batch>,
@@ -79,11 +81,30 @@ impl Dedup {
         }
         Ok(Self {
             keys: Keys::new(key_types)?,
+            key_bytes: keys::encoded_bytes(key_types),
             lookback: lookback_micros,
             batches: Vec::new(),
             wanting: Vec::new(),
             met: Vec::new(),
         })
+    }
+
+    /// Makes room for this many more rows, in this many more batches. Without it the tables are moved again and again
+    /// while they grow, and are there twice meanwhile.
+    pub fn reserve(&mut self, rows: usize, batches: usize) {
+        self.keys.reserve(rows, self.key_bytes);
+        self.wanting.reserve(rows);
+        self.batches.reserve(batches);
+    }
+
+    /// Bytes that one row takes at the most beside the arrays that are handed in, for key columns of these types. Text and
+    /// binary are counted as 64 bytes at the most: longer keys take as much more as they are long.
+    #[must_use]
+    pub fn row_bytes(key_types: &[DataType]) -> usize {
+        // Its key's number and event time; its event time once more while they are put in order, or its place while rows of
+        // one key are.
+        let row = size_of::<u32>() + size_of::<i64>() + size_of::<Row>();
+        row + keys::encoded_bytes(key_types) + keys::PLACE_BYTES + size_of::<Wanting>()
     }
 
     /// How many rows want to enter.

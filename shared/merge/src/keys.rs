@@ -39,6 +39,13 @@ impl Keys {
         })
     }
 
+    /// Makes room for this many more distinct keys, so that nothing is moved while they come.
+    pub(crate) fn reserve(&mut self, keys: usize, key_bytes: usize) {
+        self.table.reserve(keys, |(hash, _)| *hash);
+        self.ends.reserve(keys);
+        self.bytes.reserve(keys.saturating_mul(key_bytes));
+    }
+
     /// How many distinct keys there are.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
@@ -100,6 +107,17 @@ impl Keys {
         Ok(rows)
     }
 }
+
+/// Bytes that one key takes, encoded: exact for columns of fixed width, and for text and binary room for 64 bytes of it,
+/// which come in blocks of 32 and a byte.
+pub(crate) fn encoded_bytes(types: &[DataType]) -> usize {
+    types.iter().map(|data_type| 1 + data_type.primitive_width().unwrap_or(VARIABLE_BYTES)).sum()
+}
+
+const VARIABLE_BYTES: usize = 2 * 33;
+
+/// Bytes that one key takes beside its encoded form: its end, and its place in a hash table that has just doubled.
+pub(crate) const PLACE_BYTES: usize = size_of::<usize>() + (size_of::<(u64, u32)>() + 1) * 16 / 7;
 
 fn of<'k>(bytes: &'k [u8], ends: &[usize], number: u32) -> &'k [u8] {
     let number = number as usize;

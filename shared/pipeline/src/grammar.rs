@@ -135,7 +135,7 @@ pub(crate) const COLUMN: &[Key] = &[
     later("in"),
 ];
 
-const FOLD: &[Key] = &[now("max_age"), now("max_bytes"), now("max_rows"), only("memory", "\"auto\"", &[])];
+const FOLD: &[Key] = &[now("max_age"), now("max_bytes"), now("max_rows"), now("memory")];
 
 /// `frazil.toml`
 pub(crate) const ENVIRONMENTS: &[Key] = &[now("env").named(ENVIRONMENT)];

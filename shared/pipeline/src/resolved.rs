@@ -290,7 +290,7 @@ pub struct SortField {
     pub nulls_first: bool,
 }
 
-/// The `[fold]` block: a fold starts when any of these is reached.
+/// The `[fold]` block: a fold starts when any of the first three is reached, and takes no more than its memory holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fold {
     /// Age of the oldest unfolded object, in seconds.
@@ -299,6 +299,9 @@ pub struct Fold {
     pub max_bytes: u64,
     /// Rows of unfolded objects.
     pub max_rows: u64,
+    /// Bytes of memory that a fold may come to; where the file says `auto` or nothing, the machine decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 /// The `[staging]` block.

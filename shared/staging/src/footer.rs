@@ -82,6 +82,10 @@ pub struct Table {
     /// Where they are; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_groups: Option<RowGroups>,
+    /// Bytes that the rows take in memory, read as [`crate::object::Types::Views`] with all their columns; absent where the
+    /// writer did not say. Filled in by [`crate::object::encode`]; see there what is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 /// A closed range of row groups. Serialised `[first, last]`.

@@ -35,6 +35,7 @@ use crate::footer::{self, Footer, METADATA_KEY};
 use crate::store::{self, Store};
 
 mod encode;
+mod memory;
 mod runs;
 mod seal;
 

@@ -5,7 +5,7 @@ use model::run::{Run, Stage, State};
 use super::*;
 
 fn bounded(world: &World, rows: u64) -> Fold {
-    let settings = Settings { budget: Budget { bytes: None, rows: Some(rows) }, ..Settings::default() };
+    let settings = Settings { budget: Budget { rows: Some(rows), ..Budget::default() }, ..Settings::default() };
     Fold { settings, ..world.fold() }
 }
 
@@ -124,4 +124,87 @@ async fn after_a_run_that_was_killed_less_is_tried_and_then_all_again() {
     // What can't be read says nothing.
     world.store.insert(&key, bytes::Bytes::from_static(b"{"));
     world.fold().run().await.unwrap();
+}
+
+fn holding(world: &World, memory_bytes: u64) -> Fold {
+    let settings = Settings { budget: Budget { memory_bytes, ..Budget::default() }, ..Settings::default() };
+    Fold { settings, ..world.fold() }
+}
+
+/// Folds with so much memory until nothing is left; gives each run's (rows added, rows that were there).
+async fn fold_all(world: &World, memory_bytes: u64) -> Vec<(u64, u64)> {
+    let mut runs = Vec::new();
+    let fold = holding(world, memory_bytes);
+    let sum = fold.drain(|run| runs.push((run.tables[0].rows_added, run.tables[0].deduplicated))).await.unwrap();
+    assert_eq!((sum.runs, sum.objects_left), (runs.len() as u64, 0));
+    assert_eq!(sum.tables[0].rows_added, runs.iter().map(|run| run.0).sum::<u64>());
+    runs
+}
+
+/// A world in mode `dedup` by `id`, and objects of 100 rows of which each begins with the second half of the one before.
+fn overlapping(seed: u64, objects: i64) -> World {
+    let world = World::new(seed);
+    let mut pipeline = pipeline();
+    pipeline.table.mode = Mode::Dedup;
+    pipeline.table.primary_key = vec!["id".to_owned()];
+    let world = World { pipeline: Arc::new(pipeline), ..world };
+    for n in 0..objects {
+        world.stage(&[&format!("0:{}:{}", n * 50, "r".repeat(100))]);
+        world.wait(1);
+    }
+    world
+}
+
+#[tokio::test]
+async fn held_rows_are_no_more_than_memory_has_room_for() {
+    let (one, several) = (overlapping(47, 8), overlapping(47, 8));
+    let all = fold_all(&one, Budget::default().memory_bytes).await;
+    assert_eq!(all, [(450, 0)]);
+    // About two objects' worth: what a row takes is told from the footer and the key.
+    let object = several.store.objects().into_values().find_map(|body| object::Object::open(body).ok()).unwrap();
+    let staged = object.footer().table("db.orders").unwrap();
+    let row = merge::dedup::Dedup::row_bytes(&[DataType::Int64]) as u64;
+    // An eighth of so little memory is for rows.
+    let two = 8 * 2 * (staged.memory_bytes.unwrap() + staged.rows * row) + 4000;
+    let runs = fold_all(&several, two).await;
+    assert_eq!(runs, [(150, 0), (100, 0), (100, 0), (100, 0)]);
+    assert_eq!(several.rows().await, one.rows().await);
+    let (one, several) = (one.ledger().await.totals(), several.ledger().await.totals());
+    assert_eq!((one.rows_added, one.undelivered), (several.rows_added, several.undelivered));
+    assert_eq!(one.duplicates, several.duplicates);
+}
+
+#[tokio::test]
+async fn one_object_is_taken_however_little_memory_there_is() {
+    let world = overlapping(53, 3);
+    assert_eq!(fold_all(&world, 1).await, [(100, 0), (50, 0), (50, 0)]);
+    assert_eq!(world.ledger().await.totals().undelivered, 0);
+}
+
+#[tokio::test]
+async fn rows_that_are_appended_are_not_held_and_not_cut() {
+    let world = World::new(61);
+    for n in 0..8 {
+        world.stage(&[&format!("0:{}:{}", n * 100, "r".repeat(100))]);
+        world.wait(1);
+    }
+    let report = holding(&world, 1 << 20).run().await.unwrap();
+    let table = &report.tables[0];
+    assert_eq!((report.objects_left, table.rows_added), (0, 800));
+    assert_eq!(table.data_files, 2, "one of each partition");
+}
+
+#[tokio::test]
+async fn objects_without_news_do_not_stop_those_behind_them() {
+    let world = overlapping(67, 1);
+    world.fold().run().await.unwrap();
+    // Cut anew, so that no settlement names them; then something new.
+    for first in [0, 10, 20] {
+        world.stage(&[&format!("0:{first}:{}", "r".repeat(80))]);
+    }
+    world.wait(1);
+    world.stage(&["0:100:rrr"]);
+    world.wait(1);
+    world.stage(&["0:103:rrr"]);
+    assert_eq!(fold_all(&world, 1).await, [(3, 0), (3, 0)]);
 }

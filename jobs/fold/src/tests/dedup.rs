@@ -311,3 +311,27 @@ async fn a_partition_that_began_anew_counts_apart_from_its_objects_others() {
     let anew = TopicPartition { source: plan.counts_as, ..at(0) };
     assert_eq!((counts(&anew), counts(&at(0)), counts(&at(1))), (Some((1, 0)), Some((1, 0)), Some((1, 1))));
 }
+
+#[tokio::test]
+async fn a_backlog_larger_than_memory_ends_as_in_one_run() {
+    let mut ends = Vec::new();
+    for memory_bytes in [u64::MAX, 160_000, 1] {
+        let world = world(9, Some(60), Late::Keep);
+        for n in 0..12 {
+            // A key's event time is its own, so that it repeats with its key.
+            let rows: Vec<Row> = (0..30).map(|row| (0, n * 30 + row, n * 20 + row, (n * 20 + row) * 2)).collect();
+            stage(&world, &rows);
+            world.wait(1);
+        }
+        let settings = Settings { budget: Budget { memory_bytes, ..Budget::default() }, ..Settings::default() };
+        let fold = Fold { settings, ..world.fold() };
+        let sum = fold.drain(|_| ()).await.unwrap();
+        let totals = ledger(&world).await.totals();
+        assert_eq!((sum.tables[0].rows_added, sum.tables[0].deduplicated), (totals.rows_added, totals.deduplicated));
+        assert_eq!((totals.rows_added, totals.deduplicated, totals.undelivered), (250, 110, 0));
+        ends.push((sum.runs, held(&world).await));
+    }
+    let runs: Vec<u64> = ends.iter().map(|(runs, _)| *runs).collect();
+    assert!(runs[0] == 1 && (2..12).contains(&runs[1]) && runs[2] == 12, "{runs:?}");
+    assert!(ends.iter().all(|(_, rows)| *rows == ends[0].1));
+}

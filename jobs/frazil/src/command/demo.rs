@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use fold::{Fold, Settings};
+use fold::Fold;
 use ingest::{Ingest, IngestConfig};
 use model::clock::{Clock, Timestamp};
 use model::failure::Kind;
@@ -225,7 +225,7 @@ async fn start(
     let id = environment::pipeline_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
     let config = IngestConfig::load(pipeline.clone(), id.clone(), Arc::clone(&store), Arc::clone(&session.clock));
     let ingest = Ingest::new(config.map_err(|e| ingest_failed(&e))?).map_err(|e| ingest_failed(&e))?;
-    let fold = tables.fold(pipeline, id, store, Settings::default(), session);
+    let fold = tables.fold(pipeline, id, store, false, session);
     Ok(Run {
         ingest,
         fold,
@@ -278,7 +278,7 @@ impl Run {
 
     async fn fold(&mut self) -> Result<(), Failure> {
         let started = Started::now();
-        let report = self.fold.run().await.map_err(|e| fold_failed(&e))?;
+        let report = self.fold.drain(|_| ()).await.map_err(|e| fold_failed(&e))?;
         self.fold_time.add_since(&started);
         for table in &report.tables {
             self.folded += table.rows_added;

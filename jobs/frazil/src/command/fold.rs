@@ -1,6 +1,6 @@
-//! `frazil fold`: one fold, now.
+//! `frazil fold`: folds what is staged, now, in as many runs as memory asks for.
 
-use fold::{Report, Settings, TableReport};
+use fold::{Report, TableReport};
 use serde::Serialize;
 
 use crate::Session;
@@ -37,10 +37,18 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
             environment::pipeline_id(store.as_ref(), &name, session.ids.as_ref()).await?
         };
         let tables = Tables::open(&environment, session).await?;
-        let fold = tables.fold(pipeline, id, store, Settings { dry_run, ..Settings::default() }, session);
+        let fold = tables.fold(pipeline, id, store, dry_run, session);
         let spinner = session.progress.spinner("folding");
-        let report = fold.run().await;
+        let (mut runs, mut rows) = (0, 0);
+        let report = fold.drain(|run| {
+            runs += run.runs;
+            rows += run.tables.iter().map(|table| table.rows_added).sum::<u64>();
+        });
+        let report = report.await;
         spinner.finish_and_clear();
+        if report.is_err() && runs > 0 {
+            session.output.warn(&format!("frazil: {runs} runs before this one added {rows} rows, which stay"));
+        }
         report.map_err(|e| failed(&e))?
     };
     for (key, why) in &report.quarantined {
@@ -74,6 +82,9 @@ fn human(body: &Body<'_>) -> String {
         table.add_row(row);
     }
     let mut text = format!("{table}\n{} staged objects, {} bytes", report.staged_objects, report.staged_bytes);
+    if report.runs > 1 {
+        text.push_str(&format!(", in {} runs", report.runs));
+    }
     if report.objects_left > 0 {
         text.push_str(&format!("; {} more wait for the next fold", report.objects_left));
     }

@@ -1,7 +1,7 @@
 //! `frazil rollback`, `frazil recover` and `frazil reset-source`: a person's decisions about what a table has settled.
 
 use fold::rewind::{Choice, RecoverPlan, Rewound, RollbackPlan, Target};
-use fold::{Fold, Reset, ResetPlan, Settings};
+use fold::{Fold, Reset, ResetPlan};
 use model::settlement::Offsets;
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ pub(super) async fn open(named: &arguments::Named, session: &Session<'_>) -> Res
     let store = environment::store(&environment, session).await?;
     let id = environment::known_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
     let tables = Tables::existing(&environment, session).await?;
-    Ok(tables.fold(pipeline, id, store, Settings::default(), session))
+    Ok(tables.fold(pipeline, id, store, false, session))
 }
 
 /// `snapshot:ID`, or a time.

@@ -129,6 +129,22 @@ fn extreme_times_are_times() {
 }
 
 #[test]
+fn what_was_made_room_for_does_not_grow_and_keeps_to_what_a_row_takes() {
+    for rows in [1i64, 1000, 28_672, 28_673, 60_000] {
+        let batch: Vec<Plain> = (0..rows).map(|n| (Some(n), n, None, 0, n)).collect();
+        let mut dedup = Dedup::new(&[DataType::Int64], Some(10)).unwrap();
+        dedup.reserve(batch.len(), 1);
+        let (before, row) = (dedup.held_bytes(), size_of::<u32>() + size_of::<i64>());
+        dedup.add(&key(&batch), Some(&times(&batch)), origin(&batch)).unwrap();
+        assert_eq!(dedup.held_bytes(), before + batch.len() * row, "{rows}");
+        // A hash table has four buckets at the least.
+        assert!(dedup.held_bytes() <= batch.len() * Dedup::row_bytes(&[DataType::Int64]) + 128, "{rows}");
+        assert!(dedup.finish().iter().all(|mask| mask.true_count() == batch.len()));
+    }
+    assert!(Dedup::row_bytes(&[DataType::Utf8View]) > Dedup::row_bytes(&[DataType::Int64]));
+}
+
+#[test]
 fn arrays_that_do_not_go_together_are_refused() {
     let rows: Vec<Plain> = vec![(Some(1), 0, None, 0, 0)];
     assert!(matches!(Dedup::new(&[], None), Err(Error::Shape(_))));

@@ -10,10 +10,13 @@ use crate::resolved::{Fold, Staging};
 const MAX_AGE_SECONDS: u64 = 60;
 const MAX_BYTES: u64 = 512 << 20;
 const MAX_ROWS: u64 = 50_000_000;
+/// With less, what a fold takes beside its rows leaves no room for them, and its process comes to more than was named.
+const MEMORY_BYTES_MIN: u64 = 256 << 20;
 const RETENTION_SECONDS: u64 = 7 * 24 * 3600;
 
 pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Option<Fold> {
     let (mut age, mut bytes, mut rows) = (Some(MAX_AGE_SECONDS), Some(MAX_BYTES), Some(MAX_ROWS));
+    let mut memory = Some(None);
     if let Some(section) = reader.section(document, "fold") {
         age = quantity(reader, section, "max_age", MAX_AGE_SECONDS, quantity::duration_seconds);
         bytes = quantity(reader, section, "max_bytes", MAX_BYTES, quantity::bytes);
@@ -24,8 +27,30 @@ pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Option
                 reader.fault(at, code::INVALID, "`max_rows` is at least 1");
             }
         }
+        memory = self::memory(reader, section);
     }
-    Some(Fold { max_age_seconds: age?, max_bytes: bytes?, max_rows: rows? })
+    Some(Fold { max_age_seconds: age?, max_bytes: bytes?, max_rows: rows?, memory_bytes: memory? })
+}
+
+/// `auto`, which is nothing, or a size.
+fn memory<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<Option<u64>> {
+    if section.get("memory").is_none() {
+        return Some(None);
+    }
+    let text = reader.text(section, "memory")?;
+    if text.value == "auto" {
+        return Some(None);
+    }
+    let read = quantity::bytes(&text.value).and_then(|bytes| {
+        if bytes < MEMORY_BYTES_MIN { Err(format!("`{}` is less than 256MiB", text.value)) } else { Ok(bytes) }
+    });
+    match read {
+        Ok(bytes) => Some(Some(bytes)),
+        Err(message) => {
+            reader.fault(text.at, code::INVALID, format!("`memory` is \"auto\" or at least 256MiB: {message}"));
+            None
+        }
+    }
 }
 
 pub(super) fn staging<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Option<Staging> {

@@ -164,7 +164,7 @@ retention = "9d"
                 ("history.expire.max-snapshot-age-ms".to_owned(), "864000000".to_owned()),
             ]),
         },
-        fold: Fold { max_age_seconds: 90, max_bytes: 1 << 30, max_rows: 1000 },
+        fold: Fold { max_age_seconds: 90, max_bytes: 1 << 30, max_rows: 1000, memory_bytes: None },
         staging: Staging { retention_seconds: 9 * 86400 },
     };
     assert_eq!(parse_named(text), Ok(expected));
@@ -178,7 +178,13 @@ fn what_a_file_leaves_out_has_its_default() {
     assert_eq!((exists, mode, fields), (Exists::Create, Mode::Append, Fields::All));
     assert_eq!((unknown_fields, column_case, types), (UnknownFields::Ignore, ColumnCase::Lower, Types::Portable));
     assert_eq!((record_columns, format_version), (true, 2));
-    assert_eq!(pipeline.fold, Fold { max_age_seconds: 60, max_bytes: 512 << 20, max_rows: 50_000_000 });
+    let fold = Fold { max_age_seconds: 60, max_bytes: 512 << 20, max_rows: 50_000_000, memory_bytes: None };
+    assert_eq!(pipeline.fold, fold);
+    let memory = |text: &str| {
+        let text = format!("{SOURCE}{VALUE}{TABLE}[fold]\nmemory = \"{text}\"");
+        parse_named(&text).unwrap().fold.memory_bytes
+    };
+    assert_eq!([memory("auto"), memory("256MiB"), memory("2GB")], [None, Some(256 << 20), Some(2_000_000_000)]);
     assert_eq!(pipeline.staging.retention_seconds, 7 * 86400);
     // Engines expire after five days unless the table says otherwise: it has to, when objects are kept longer.
     let age = |retention: &str| {
@@ -454,6 +460,10 @@ fn numbers_properties_and_words_are_checked() {
     fold("max_bytes = \"512mb\"", "2:13 invalid `mb` is not a unit");
     fold("max_rows = 0", "2:12 invalid at least 1");
     fold("max_rows = -1", "2:12 invalid at least 1");
+    fold("memory = \"much\"", "2:10 invalid \"auto\" or at least 256MiB: `much` is not a size");
+    fold("memory = \"512\"", "2:10 invalid `512` has no unit");
+    fold("memory = \"255MiB\"", "2:10 invalid `255MiB` is less than 256MiB");
+    fold("memory = 512", "2:10 wrong_type a string");
     fold("max_rows = \"1\"", "2:12 wrong_type a whole number, found a string");
     let property = |line: &str, expected: &[&str]| table(&format!("[table.properties]\n{line}"), expected);
     property("\"a.b\" = 1", &["4:9 wrong_type Iceberg's properties are text"]);

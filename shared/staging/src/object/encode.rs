@@ -25,7 +25,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
 use super::seal::{self, Seal};
-use super::{Error, runs};
+use super::{Error, memory, runs};
 use crate::footer::{Footer, METADATA_KEY, RowGroups, Table};
 use crate::record_columns::{self, INGESTED_AT, OFFSET, ORDINAL, PARTITION, TABLE, TIMESTAMP, TOPIC};
 
@@ -60,7 +60,7 @@ pub fn encode(footer: &Footer, tables: &[TableRows]) -> Result<Bytes, Error> {
     let mut written = Vec::new();
     for (name, batches) in by_table(tables) {
         let rows: usize = batches.iter().map(|b| b.num_rows()).sum();
-        let mut row_groups = None;
+        let (mut row_groups, mut memory_bytes) = (None, None);
         if rows > 0 {
             let number = writer.flushed_row_groups().len();
             let mut columns = factory.create_column_writers(number)?.into_iter();
@@ -80,11 +80,11 @@ pub fn encode(footer: &Footer, tables: &[TableRows]) -> Result<Bytes, Error> {
                     leaf += 1;
                 }
             }
-            group.close()?;
+            memory_bytes = Some(memory::bytes(group.close()?.as_ref()));
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             row_groups = RowGroups::new(number, number).ok();
         }
-        written.push(Table { name: name.to_owned(), rows: rows as u64, row_groups });
+        written.push(Table { name: name.to_owned(), rows: rows as u64, row_groups, memory_bytes });
     }
 
     let start = writer.bytes_written();

@@ -1,8 +1,9 @@
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, ListArray, StringArray, StringViewArray,
-    StructArray, TimestampMicrosecondArray, cast::AsArray,
+    Array, ArrayData, ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, ListArray, StringArray,
+    StringViewArray, StructArray, TimestampMicrosecondArray, cast::AsArray,
 };
 use arrow::datatypes::{Int32Type, Int64Type, TimeUnit};
 use async_trait::async_trait;
@@ -170,7 +171,7 @@ fn an_object_without_a_row_still_accounts_for_its_records() {
     let empty = check_round_trip(&[orders(batch(vec![longs("id", vec![])]))]);
     assert_eq!(
         empty.footer().tables,
-        [crate::footer::Table { name: "db.orders".to_owned(), rows: 0, row_groups: None }]
+        [crate::footer::Table { name: "db.orders".to_owned(), rows: 0, row_groups: None, memory_bytes: None }]
     );
 }
 
@@ -325,6 +326,48 @@ proptest! {
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
         let half = batch.num_rows() / 2;
         check_round_trip(&[orders(batch.slice(0, half)), orders(batch.slice(half, batch.num_rows() - half))]);
+    }
+}
+
+/// Bytes behind arrays, each buffer once.
+fn held(data: &ArrayData, seen: &mut HashSet<usize>) -> usize {
+    let nulls = data.nulls().map(|nulls| nulls.buffer());
+    let buffers = data.buffers().iter().chain(nulls);
+    let own: usize = buffers.filter(|b| seen.insert(b.data_ptr().as_ptr() as usize)).map(|b| b.capacity()).sum();
+    own + data.child_data().iter().map(|child| held(child, seen)).sum::<usize>()
+}
+
+#[test]
+fn the_footer_says_what_rows_take_in_memory() {
+    let rows = 20_000;
+    let text = |of: &dyn Fn(usize) -> String| -> Vec<Option<String>> { (0..rows).map(|n| Some(of(n))).collect() };
+    let column = |values: Vec<Option<String>>| -> ArrayRef { Arc::new(StringArray::from(values)) };
+    let field = |array: &ArrayRef| Field::new("x", array.data_type().clone(), true);
+    let lists = (0..rows as i64).map(|n| (n % 3 > 0).then(|| vec![Some(n); n as usize % 4]));
+    let decimals = arrow::array::Decimal128Array::from_iter_values(0..rows as i128);
+    let empty = vec![None; rows];
+    let cases: Vec<(&str, ArrayRef)> = vec![
+        ("numbers", Arc::new(Int64Array::from_iter_values(0..rows as i64))),
+        ("short texts that differ", column(text(&|n| format!("{n}")))),
+        ("long texts that differ", column(text(&|n| format!("{n}").repeat(40)))),
+        ("long texts that repeat", column(text(&|n| format!("{}", n % 7).repeat(1000)))),
+        ("no texts", column(empty)),
+        ("lists", Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists))),
+        ("decimals", Arc::new(decimals.with_precision_and_scale(9, 2).unwrap())),
+    ];
+    for (what, array) in cases {
+        let batches = [orders(batch(vec![(field(&array), array)]))];
+        let object = Object::open(encode(&footer(), &batches).unwrap()).unwrap();
+        let said = object.footer().table("db.orders").unwrap().memory_bytes.unwrap() as usize;
+        for batch_rows in [rows, 3000] {
+            let projection = Projection { types: Types::Views, batch_rows, ..Projection::default() };
+            let mut seen = HashSet::new();
+            let batches = read(&object, "db.orders", &projection);
+            let columns = batches.iter().flat_map(|batch| batch.columns());
+            let found: usize = columns.map(|column| held(&column.to_data(), &mut seen)).sum();
+            // Buffers are a little larger than what is in them.
+            assert!(said * 10 >= found * 9 && said * 10 <= found * 13, "{what}: {said} said, {found} found");
+        }
     }
 }
 

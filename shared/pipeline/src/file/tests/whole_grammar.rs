@@ -94,7 +94,7 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         ("fold", "max_bytes = \"512MiB\"", Ok(())),
         ("fold", "max_rows = 50000000", Ok(())),
         ("fold", "memory = \"auto\"", Ok(())),
-        ("fold", "memory = \"4GiB\"", Err("memory = \"4GiB\"")),
+        ("fold", "memory = \"4GiB\"", Ok(())),
         ("staging", "retention = \"7d\"", Ok(())),
     ];
     for (block, line, expected) in cases {
