@@ -125,12 +125,21 @@ pub(crate) fn cut(intake: &mut Intake, ledger: Option<&Ledger>, table: &str, bud
     if budget.holds(total.0, total.1) {
         return 0;
     }
-    let mut taken = BTreeSet::new();
+    // Objects that bring no new offset would be taken first again and again, and nothing behind them ever.
+    let known = |found: &Found| {
+        found.footer.coverage.iter().all(|(at, covered)| {
+            ledger
+                .and_then(|ledger| ledger.partition(at))
+                .is_some_and(|known| known.reached.contains_all(&covered.delivered))
+        })
+    };
+    let mut taken: BTreeSet<usize> =
+        intake.objects.iter().enumerate().filter(|(_, found)| known(found)).map(|(n, _)| n).collect();
     let mut sums = (0u64, 0u64);
     for n in in_order(&intake.objects, ledger) {
-        let Some(found) = intake.objects.get(n) else { continue };
+        let Some(found) = intake.objects.get(n).filter(|_| !taken.contains(&n)) else { continue };
         let next = (sums.0 + found.size, sums.1 + rows(found));
-        if !taken.is_empty() && !budget.holds(next.0, next.1) {
+        if sums != (0, 0) && !budget.holds(next.0, next.1) {
             break;
         }
         sums = next;

@@ -125,3 +125,20 @@ async fn after_a_run_that_was_killed_less_is_tried_and_then_all_again() {
     world.store.insert(&key, bytes::Bytes::from_static(b"{"));
     world.fold().run().await.unwrap();
 }
+
+#[tokio::test]
+async fn objects_that_came_again_do_not_hold_up_what_is_new() {
+    let world = World::new(32);
+    world.stage(&["0:0:rrdr"]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    for _ in 0..3 {
+        world.stage(&["0:0:rrdr"]);
+    }
+    world.wait(1);
+    world.stage(&["0:4:rrrr"]);
+    world.wait(1);
+    world.stage(&["0:8:rrrr"]);
+    assert_eq!(drain(&world, 4).await, [4, 4]);
+    assert_eq!(world.rows().await, wanted(&["0:0:rrdr", "0:4:rrrrrrrr"]));
+}
