@@ -51,6 +51,8 @@ pub struct TableReport {
     pub late: u64,
     /// Of `late`, rows that were left out.
     pub late_dropped: u64,
+    /// Of `late`, records that went to dead letters.
+    pub late_dead: u64,
     /// Records that made no row by choice, by reason.
     pub filtered: BTreeMap<Filtered, u64>,
     /// Offsets counted as never delivered.

@@ -26,6 +26,7 @@ use table::{partition, schema, sort};
 use crate::bind::{self, Binding};
 use crate::budget::{self, Budget};
 use crate::commit::{Attempt, Settled};
+use crate::dead::DeadRows;
 use crate::dedup::Candidates;
 use crate::error::Error;
 use crate::evidence;
@@ -228,7 +229,7 @@ impl Fold {
             return Ok(Ended::Damaged(key, why));
         }
         let undelivered = state.undelivered(self.store.as_ref(), &self.id).await?;
-        let plan = plan(&state.ledger, &undelivered, &intake);
+        let mut plan = plan(&state.ledger, &undelivered, &intake);
         if plan.is_empty() || self.settings.dry_run {
             return self.stay(state, &plan, intake.date).await;
         }
@@ -246,6 +247,11 @@ impl Fold {
             Ok(files) => files,
             Err((key, why)) => return Ok(Ended::Damaged(key, why)),
         };
+        if judgement.is_empty() {
+            // Everything that was new had been dead before, and is so again.
+            plan.judgement = judgement;
+            return self.stay(state, &plan, intake.date).await;
+        }
         let attempt = Attempt {
             store: self.store.as_ref(),
             ids: self.ids.as_ref(),
@@ -288,8 +294,8 @@ impl Fold {
         }
     }
 
-    /// Writes the admitted rows as data files and counts them into the judgement. Gives key and reason of an object that
-    /// turned out to be unreadable.
+    /// Writes the admitted rows as data files, and those that the table does not take as dead letters, and counts both into
+    /// the judgement. Gives key and reason of an object that turned out to be unreadable.
     async fn write(
         &self,
         state: &State,
@@ -310,7 +316,10 @@ impl Fold {
             Mode::Append => None,
             Mode::Dedup => Some(Candidates::new(&self.pipeline.table, &target, binding, intake)?),
         };
+        let mut dead_rows = DeadRows::new(self.store.as_ref(), &self.id, &name, &state.ledger);
         for (found, admitted) in intake.objects.iter().zip(&judgement.admitted) {
+            let spoken = dead_rows.spoken(found, admitted);
+            let admitted = spoken.as_ref();
             if admitted.is_empty() || found.footer.table(&name).is_none() {
                 continue;
             }
@@ -319,26 +328,38 @@ impl Fold {
                 Ok(object) => rows::admitted(&object, &name, admitted, binding, &target, &mut counted),
                 Err(error) => Err(error.into()),
             };
-            let batches = match rows {
-                Ok(batches) => batches,
+            let rows = match rows {
+                Ok(rows) => rows,
                 Err(rows::Error::Object(error)) => match *error {
                     error @ object::Error::Corrupt { .. } => return Ok(Err((found.key.clone(), error.to_string()))),
                     object::Error::Store(error) => return Err(error.into()),
                     error => return Err(Error::object(&found.key, error)),
                 },
+                Err(rows::Error::Column(fault)) => {
+                    return Err(bind::unfit(&self.pipeline.table.name, &found.key, &fault));
+                }
                 Err(rows::Error::Table(fault)) => {
                     return Err(Error::table(format!("{} into {name}", found.key), *fault));
                 }
             };
             match &mut candidates {
-                Some(candidates) => candidates.add(found, admitted, batches, marks)?,
+                Some(candidates) => {
+                    let entered = candidates.enter(found, marks);
+                    let reasons = candidates.judge(found, &entered, &rows.fit)?;
+                    let dead = dead_rows.dead(admitted, &rows, &reasons);
+                    candidates.see(found, admitted, &entered, &rows.fit, &dead, marks)?;
+                    let left = dead_rows.bury(found, admitted, &dead, rows, &reasons, &mut counted).await?;
+                    candidates.add(found, admitted, &entered, left)?;
+                }
                 None => {
-                    for admitted in batches {
-                        writer.write(admitted.batch).await.map_err(fault)?;
+                    let dead = dead_rows.dead(admitted, &rows, &[]);
+                    for rows in dead_rows.bury(found, admitted, &dead, rows, &[], &mut counted).await? {
+                        writer.write(rows.batch).await.map_err(fault)?;
                     }
                 }
             }
         }
+        dead_rows.finish(judgement).await?;
         if let Some(candidates) = candidates {
             let entering = candidates.against(&state.loaded.metadata, &self.io).await?;
             for (batch, enter) in entering.batches {
@@ -437,8 +458,9 @@ impl Fold {
             rows_added: counts.rows_added,
             duplicates: counts.duplicates + counts.deduplicated,
             deduplicated: counts.deduplicated,
-            late: counts.late + counts.late_kept,
+            late: counts.late + counts.late_kept + counts.late_dead,
             late_dropped: counts.late,
+            late_dead: counts.late_dead,
             filtered: counts.filtered,
             undelivered: counts.undelivered,
             dead_letters: counts.dead,

@@ -342,7 +342,8 @@ mod tests {
 
     #[test]
     fn a_row_stands_in_its_letter_with_every_digit() {
-        let text = r#"{"id":18446744073709551615,"least":-9223372036854775808,"ratio":0.1,"sum":"0.10","tags":[null,{}]}"#;
+        let text =
+            r#"{"id":18446744073709551615,"least":-9223372036854775808,"ratio":0.1,"sum":"0.10","tags":[null,{}]}"#;
         let row: Map<String, Value> = serde_json::from_str(text).unwrap();
         let letter = DeadLetter {
             value: None,
