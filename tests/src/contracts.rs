@@ -331,6 +331,10 @@ fn every_class_and_every_failure_kind_fits_the_schemas() {
             part: if n % 2 == 0 { Part::Key } else { Part::Value },
             path: String::new(),
             message: "wrong".to_owned(),
+            ordinal: (n % 2 == 0).then_some(i32::MAX),
+            table: (n % 2 == 0).then(|| "db.t".to_owned()),
+            staged: (n % 2 == 0).then(|| "staging/x".to_owned()),
+            row: (n % 2 == 0).then(|| [("id".to_owned(), json!(u64::MAX))].into_iter().collect()),
         })
         .collect();
     let body = dead_letter::encode(&letters).unwrap();

@@ -192,6 +192,10 @@ impl Ingest {
             part: Part::Value,
             path: rejected.path,
             message: rejected.message,
+            ordinal: None,
+            table: None,
+            staged: None,
+            row: None,
         }
     }
 

@@ -78,6 +78,18 @@ fn unbound(table: &TableName, column: &footer::Column) -> Error {
     }
 }
 
+/// A staged column that no value of could be in the table's column. Values that do not fit are their rows' fault.
+pub(crate) fn unfit(table: &TableName, key: &str, fault: &dyn std::error::Error) -> Error {
+    Error::Stopped {
+        code: "fold.column_unfit",
+        message: format!("`{key}` does not fit {table}: {fault}"),
+        remedy:
+            "give the column the type that the table has, or bring the table's column back; nothing staged is lost \
+                 meanwhile"
+                .to_owned(),
+    }
+}
+
 /// The columns of a table to be made for a pipeline, from what the newest staged object says of its rows.
 pub(crate) fn columns(pipeline: &Pipeline, footer: &Footer) -> Result<Vec<Column>, Error> {
     let mut columns = Vec::new();

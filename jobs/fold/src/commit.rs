@@ -73,7 +73,7 @@ impl Attempt<'_> {
             ("frazil.staged-objects", self.plan.objects.len() as u64),
             ("frazil.duplicates", counts.duplicates),
             ("frazil.deduplicated", counts.deduplicated),
-            ("frazil.late", counts.late + counts.late_kept),
+            ("frazil.late", counts.late + counts.late_kept + counts.late_dead),
             ("frazil.dead-letters", counts.dead),
             ("frazil.undelivered", counts.undelivered),
         ] {

@@ -4,30 +4,35 @@
 //! within a lookback of a row on its way in, and of those the key columns and the event time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
-use arrow::compute::{filter, filter_record_batch, max, min};
+use arrow::compute::{max, min};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType};
 use futures::TryStreamExt;
 use iceberg::io::FileIO;
 use iceberg::spec::{Datum, TableMetadata};
-use merge::dedup::{Dedup, Origin};
+use merge::dedup::Dedup;
 use model::clock::Timestamp;
 use model::coordinate::TopicPartition;
 use model::interval::Intervals;
 use model::ledger::{Counts, Ledger};
 use model::mutation::{self, Mutation};
+use model::watermark::Watermark;
 use pipeline::resolved::{Late, Table};
+use staging::dead_letter::Class;
 use table::data_file::Target;
 use table::fault::Fault;
 use table::scan::{self, Comparison, Predicate, Request};
 use table::schema::{Strings, field_id};
 
 use crate::bind::Binding;
+use crate::dead::{Dead, Reason, Reasons};
 use crate::error::Error;
 use crate::intake::Intake;
 use crate::plan::Found;
-use crate::rows::Admitted;
+use crate::rows::{Admitted, Run, runs_of};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -64,16 +69,27 @@ struct Column {
     field_id: i32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Within {
     event_time: Column,
     lookback_micros: i64,
     late: Late,
+    /// Why rows without an event time, and late ones, are dead.
+    missing: Arc<Reason>,
+    too_late: Arc<Reason>,
 }
 
 struct Held {
     batch: RecordBatch,
-    runs: Vec<Run>,
+    runs: Vec<(TopicPartition, Range<usize>)>,
+}
+
+/// What one object's rows are held against.
+pub(crate) struct Entered {
+    /// Rows of an earlier event time are late, in microseconds.
+    earliest: i64,
+    /// How far event time had come before the object.
+    before: Option<Watermark>,
 }
 
 /// What was decided.
@@ -110,20 +126,27 @@ impl Candidates {
         let key = table.primary_key.iter().map(|name| column(name)).collect::<Result<Vec<_>, Error>>()?;
         let within = match &table.dedup_within {
             None => None,
-            Some(within) => Some(Within {
-                event_time: column(&within.column)?,
-                lookback_micros: i64::try_from(within.lookback_seconds)
-                    .unwrap_or(i64::MAX)
-                    .saturating_mul(MICROS_PER_SECOND),
-                late: within.late,
-            }),
+            Some(within) => {
+                let reason = |class, message: &str| {
+                    Arc::new(Reason { class, path: within.column.clone(), message: message.to_owned() })
+                };
+                Some(Within {
+                    event_time: column(&within.column)?,
+                    lookback_micros: i64::try_from(within.lookback_seconds)
+                        .unwrap_or(i64::MAX)
+                        .saturating_mul(MICROS_PER_SECOND),
+                    late: within.late,
+                    missing: reason(Class::MissingRequired, "its event time is null"),
+                    too_late: reason(Class::Late, "its event time lies more than the lookback before the watermark"),
+                })
+            }
         };
         let types: Vec<DataType> = key
             .iter()
             .filter_map(|column| target.arrow_schema().fields().get(column.place))
             .map(|field| field.data_type().clone())
             .collect();
-        let dedup = Dedup::new(&types, within.map(|within| within.lookback_micros));
+        let dedup = Dedup::new(&types, within.as_ref().map(|within| within.lookback_micros));
         let dedup = dedup.map_err(|source| Error::Merge { table: name.clone(), source })?;
         Ok(Self { table: name, dedup, key, within, held: Vec::new(), counts: BTreeMap::new() })
     }
@@ -134,45 +157,113 @@ impl Candidates {
         self.held.reserve(objects);
     }
 
-    /// Adds one object's rows, and notes their event times in the marks. Objects come in order of their keys.
+    /// Moves the marks to an object's minute. Objects come in order of their keys.
+    pub(crate) fn enter(&self, found: &Found, marks: &mut Ledger) -> Entered {
+        let before = marks.watermark;
+        let Some(within) = &self.within else { return Entered { earliest: i64::MIN, before } };
+        let watermark = marks.enter_minute(found.minute);
+        let earliest = watermark.map_or(i64::MIN, |at| at.micros().saturating_sub(within.lookback_micros));
+        Entered { earliest, before }
+    }
+
+    /// Why rows of an object are dead, by batch: their event time is null, or late where late rows go to dead letters.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the event time's column holds no times.
+    pub(crate) fn judge(&self, found: &Found, entered: &Entered, batches: &[Admitted]) -> Result<Vec<Reasons>, Error> {
+        let Some(within) = &self.within else { return Ok(Vec::new()) };
+        let dies = |time: Option<i64>| match time {
+            None => Some(&within.missing),
+            Some(time) if within.late == Late::DeadLetter && time < entered.earliest => Some(&within.too_late),
+            Some(_) => None,
+        };
+        let mut reasons = Vec::with_capacity(batches.len());
+        for Admitted { batch, .. } in batches {
+            let times = self.event_times(&found.key, batch, within)?;
+            let some = times.null_count() > 0
+                || within.late == Late::DeadLetter && times.values().iter().any(|time| *time < entered.earliest);
+            reasons.push(if some { times.iter().map(|time| dies(time).cloned()).collect() } else { Vec::new() });
+        }
+        Ok(reasons)
+    }
+
+    /// Notes the event times of an object's rows in the marks, whatever becomes of them; not those of records that were dead
+    /// before and are so again. An object that brings no other rows leaves the marks as they were.
+    ///
+    /// # Errors
+    /// As [`Candidates::judge`].
+    pub(crate) fn see(
+        &self,
+        found: &Found,
+        admitted: &BTreeMap<TopicPartition, Intervals>,
+        entered: &Entered,
+        batches: &[Admitted],
+        dead: &Dead,
+        marks: &mut Ledger,
+    ) -> Result<(), Error> {
+        let Some(within) = &self.within else { return Ok(()) };
+        let mut seen = false;
+        for Admitted { batch, origin, .. } in batches {
+            let times = self.event_times(&found.key, batch, within)?;
+            for Run { at, rows } in runs_of(admitted, origin) {
+                let greatest = if dead.any_again() {
+                    let new = |row: &usize| times.is_valid(*row) && !dead.is_again(at, origin.offsets.value(*row));
+                    rows.filter(new).map(|row| times.value(row)).max()
+                } else {
+                    max(&times.slice(rows.start, rows.len()))
+                };
+                if let Some(greatest) = greatest {
+                    seen = true;
+                    marks.see(at, Timestamp::from_micros(greatest), found.minute);
+                }
+            }
+        }
+        if !seen {
+            marks.watermark = entered.before;
+        }
+        Ok(())
+    }
+
+    /// Adds those rows of an object that may enter.
+    ///
+    /// # Errors
+    /// As [`Candidates::judge`].
     pub(crate) fn add(
         &mut self,
         found: &Found,
         admitted: &BTreeMap<TopicPartition, Intervals>,
+        entered: &Entered,
         batches: Vec<Admitted>,
-        marks: &mut Ledger,
     ) -> Result<(), Error> {
-        let watermark = self.within.map(|_| marks.enter_minute(found.minute));
-        for Admitted { mut batch, mut origin } in batches {
-            let mut runs = runs_of(admitted, &origin);
-            if let Some(within) = self.within {
-                let times = self.event_times(&found.key, &batch, within)?;
-                let earliest =
-                    watermark.flatten().map_or(i64::MIN, |at| at.micros().saturating_sub(within.lookback_micros));
-                let punctual: BooleanArray = times.values().iter().map(|time| Some(*time >= earliest)).collect();
+        for mut rows in batches {
+            let mut runs = runs_of(admitted, &rows.origin);
+            if let Some(within) = &self.within {
+                let times = self.event_times(&found.key, &rows.batch, within)?;
+                let punctual: BooleanArray =
+                    times.values().iter().map(|time| Some(*time >= entered.earliest)).collect();
+                let drops = within.late == Late::Drop;
                 for Run { at, rows } in &runs {
-                    let greatest = times.values().get(rows.clone()).and_then(|times| times.iter().max());
-                    if let Some(greatest) = greatest {
-                        marks.see(at, Timestamp::from_micros(*greatest), found.minute);
-                    }
                     let late = (rows.len() - punctual.slice(rows.start, rows.len()).true_count()) as u64;
-                    let counts = self.counts.entry(at.clone()).or_default();
+                    let counts = self.counts.entry((*at).clone()).or_default();
                     match within.late {
                         Late::Keep => counts.late_kept += late,
                         Late::Drop => counts.late += late,
+                        // They were taken out before.
+                        Late::DeadLetter => {}
                     }
                 }
-                if within.late == Late::Drop && punctual.true_count() < punctual.len() {
-                    batch = filter_record_batch(&batch, &punctual).map_err(|e| self.fault(e.into()))?;
-                    origin = kept(&origin, &punctual).map_err(|e| self.fault(e.into()))?;
-                    runs = runs_of(admitted, &origin);
+                if drops && punctual.true_count() < punctual.len() {
+                    rows = rows.filtered(&punctual).map_err(|e| self.fault(e.into()))?;
+                    runs = runs_of(admitted, &rows.origin);
                 }
             }
+            let Admitted { batch, origin, .. } = rows;
             let key = self.key_of(&batch);
-            let event_time = self.within.and_then(|within| batch.columns().get(within.event_time.place));
+            let event_time = self.within.as_ref().and_then(|within| batch.columns().get(within.event_time.place));
             self.dedup
                 .add(&key, event_time, origin)
                 .map_err(|source| Error::Merge { table: self.table.clone(), source })?;
+            let runs = runs.into_iter().map(|Run { at, rows }| (at.clone(), rows)).collect();
             self.held.push(Held { batch, runs });
         }
         Ok(())
@@ -182,24 +273,18 @@ impl Candidates {
         &self,
         key: &str,
         batch: &RecordBatch,
-        within: Within,
+        within: &Within,
     ) -> Result<arrow::array::PrimitiveArray<TimestampMicrosecondType>, Error> {
-        let stopped = |what: &str, remedy: &str| Error::Stopped {
-            code: "fold.event_time",
-            message: format!("`{key}` holds rows whose event time {what}, and {} is deduplicated by it", self.table),
-            remedy: format!("{remedy}; nothing staged is lost meanwhile"),
-        };
         let column = batch.columns().get(within.event_time.place);
         let times = column.and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
-        let times =
-            times.ok_or_else(|| stopped("is no timestamp in microseconds", "choose another `dedup_within.column`"))?;
-        if times.null_count() > 0 {
-            return Err(stopped(
-                "is null: they were staged before the pipeline said `dedup_within`",
-                "fold with the pipeline file of that time first",
-            ));
-        }
-        Ok(times.clone())
+        times.cloned().ok_or_else(|| Error::Stopped {
+            code: "fold.event_time",
+            message: format!(
+                "`{key}` holds rows whose event time is no timestamp in microseconds, and {} is deduplicated by it",
+                self.table
+            ),
+            remedy: "choose another `dedup_within.column`; nothing staged is lost meanwhile".to_owned(),
+        })
     }
 
     fn key_of(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
@@ -222,7 +307,7 @@ impl Candidates {
         let masks = dedup.finish();
         let mut batches = Vec::with_capacity(held.len());
         for (Held { batch, runs }, enter) in held.into_iter().zip(masks) {
-            for Run { at, rows } in runs {
+            for (at, rows) in runs {
                 let entering = enter.slice(rows.start, rows.len()).true_count() as u64;
                 let counts = counts.entry(at).or_default();
                 counts.rows_added += entering;
@@ -242,7 +327,7 @@ impl Candidates {
         for (column, name) in self.key.iter().zip(&columns) {
             wanted.extend(self.key_bounds(*column, name));
         }
-        if let (Some(within), Some(spans)) = (self.within, self.dedup.event_times()) {
+        if let (Some(within), Some(spans)) = (&self.within, self.dedup.event_times()) {
             let event_time = name(within.event_time.field_id)?;
             let zoned = schema.field_by_id(within.event_time.field_id).is_some_and(|field| {
                 *field.field_type == iceberg::spec::Type::Primitive(iceberg::spec::PrimitiveType::Timestamptz)
@@ -268,7 +353,7 @@ impl Candidates {
             rows = plan.rows(),
             "table rows to compare"
         );
-        let event_time = match self.within {
+        let event_time = match &self.within {
             None => None,
             Some(within) => {
                 let event_time = name(within.event_time.field_id)?;
@@ -313,37 +398,4 @@ impl Candidates {
         ]);
         Some(if nulls { Predicate::Or(vec![Predicate::IsNull(name.to_owned()), between]) } else { between })
     }
-}
-
-/// Rows of one partition that follow each other.
-struct Run {
-    at: TopicPartition,
-    rows: std::ops::Range<usize>,
-}
-
-/// The runs of an object's rows, by where the ledger counts them: of one object topic and partition tell that apart.
-fn runs_of(admitted: &BTreeMap<TopicPartition, Intervals>, origin: &Origin) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    let rows = origin.topics.iter().zip(origin.partitions.values());
-    for (row, (topic, partition)) in rows.enumerate() {
-        let topic = topic.unwrap_or_default();
-        match runs.last_mut() {
-            Some(run) if run.at.partition == *partition && run.at.topic == topic => run.rows.end = row + 1,
-            _ => {
-                let counted = admitted.keys().find(|at| at.partition == *partition && at.topic == topic);
-                runs.extend(counted.map(|at| Run { at: at.clone(), rows: row..row + 1 }));
-            }
-        }
-    }
-    runs
-}
-
-fn kept(origin: &Origin, mask: &BooleanArray) -> Result<Origin, arrow::error::ArrowError> {
-    Ok(Origin {
-        topics: filter(&origin.topics, mask)?.as_string_view().clone(),
-        partitions: filter(&origin.partitions, mask)?.as_primitive().clone(),
-        offsets: filter(&origin.offsets, mask)?.as_primitive().clone(),
-        timestamps: filter(&origin.timestamps, mask)?.as_primitive().clone(),
-        ordinals: filter(&origin.ordinals, mask)?.as_primitive().clone(),
-    })
 }

@@ -1,7 +1,8 @@
 //! Folds staged objects into an Iceberg table, each coordinate once.
 //!
 //! Entry point: [`Fold::run`]. One run lists what is staged, judges every coordinate against the ledger that travels in
-//! the table, writes the admitted rows as data files, and makes rows and ledger visible in one compare-and-swap (I2, I3).
+//! the table, writes the admitted rows as data files, and those that the table does not take as dead letters, and makes rows
+//! and ledger visible in one compare-and-swap (I2, I3).
 //! [`plan::plan`] is the pure middle: it can be printed, tested and refused.
 //!
 //! What a fold never does: delete a file or a staged object, commit the ledger apart from its rows, trust its own memory
@@ -12,6 +13,7 @@ mod anchor;
 mod bind;
 mod budget;
 mod commit;
+mod dead;
 mod dedup;
 mod error;
 mod evidence;

@@ -53,6 +53,8 @@ pub struct TableReport {
     pub late: u64,
     /// Of `late`, rows that were left out.
     pub late_dropped: u64,
+    /// Of `late`, records that went to dead letters.
+    pub late_dead: u64,
     /// Records that made no row by choice, by reason.
     pub filtered: BTreeMap<Filtered, u64>,
     /// Offsets counted as never delivered.
@@ -107,6 +109,7 @@ impl TableReport {
             deduplicated,
             late,
             late_dropped,
+            late_dead,
             filtered,
             undelivered,
             dead_letters,
@@ -123,6 +126,7 @@ impl TableReport {
         self.deduplicated += deduplicated;
         self.late += late;
         self.late_dropped += late_dropped;
+        self.late_dead += late_dead;
         for (why, records) in filtered {
             *self.filtered.entry(why).or_default() += records;
         }

@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, PrimitiveArray, RecordBatch, StringViewArray};
-use arrow::compute::filter_record_batch;
+use arrow::compute::{filter_record_batch, not};
 use arrow::datatypes::{ArrowPrimitiveType, Field, Int32Type, Int64Type, Schema};
 use merge::dedup::Origin;
 use model::coordinate::TopicPartition;
 use model::interval::Intervals;
+use staging::dead_letter::Class;
 use staging::footer::Footer;
 use staging::object::{self, Object, Projection, Types};
 use staging::record_columns;
 use table::data_file::Target;
 use table::fault::Fault;
-use table::schema::align::{Alignment, Match};
+use table::schema::align::{Alignment, Match, Why};
 
 use crate::bind::Binding;
+use crate::dead::{Reason, Reasons, kept};
 
 /// The key under which Arrow and Parquet carry a field id.
 const FIELD_ID: &str = "PARQUET:field_id";
@@ -25,7 +27,9 @@ const FIELD_ID: &str = "PARQUET:field_id";
 pub(crate) enum Error {
     /// The object is at fault, and only it.
     Object(Box<object::Error>),
-    /// The rows do not fit the table.
+    /// A column can't be bound to the table's.
+    Column(Box<Fault>),
+    /// The rows can't be fitted to the table.
     Table(Box<Fault>),
 }
 
@@ -48,9 +52,54 @@ pub(crate) struct Admitted {
     pub(crate) batch: RecordBatch,
     /// Where each of them comes from.
     pub(crate) origin: Origin,
+    /// The same rows as they were staged.
+    pub(crate) staged: RecordBatch,
 }
 
-/// The admitted rows of one object as batches in the target's schema, with their number by partition.
+/// Admitted rows that the table does not take.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    /// As they were staged.
+    pub(crate) staged: RecordBatch,
+    /// Where each of them comes from.
+    pub(crate) origin: Origin,
+    /// One for each.
+    pub(crate) reasons: Reasons,
+}
+
+/// The admitted rows of one object.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) fit: Vec<Admitted>,
+    pub(crate) unfit: Vec<Unfit>,
+}
+
+/// Rows of one partition that follow each other.
+pub(crate) struct Run<'a> {
+    /// Where the ledger counts them.
+    pub(crate) at: &'a TopicPartition,
+    pub(crate) rows: std::ops::Range<usize>,
+}
+
+/// The runs of an object's rows, by where the ledger counts them: of one object topic and partition tell that apart.
+pub(crate) fn runs_of<'a>(admitted: &'a BTreeMap<TopicPartition, Intervals>, origin: &Origin) -> Vec<Run<'a>> {
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    let rows = origin.topics.iter().zip(origin.partitions.values());
+    for (row, (topic, partition)) in rows.enumerate() {
+        let topic = topic.unwrap_or_default();
+        match runs.last_mut() {
+            Some(run) if run.at.partition == *partition && run.at.topic == topic => run.rows.end = row + 1,
+            _ => {
+                let counted = admitted.keys().find(|at| at.partition == *partition && at.topic == topic);
+                runs.extend(counted.map(|at| Run { at, rows: row..row + 1 }));
+            }
+        }
+    }
+    runs
+}
+
+/// The admitted rows of one object as batches in the target's schema, with their number by partition; apart from them
+/// those of which a value does not fit, which are counted, too.
 pub(crate) fn admitted(
     object: &Object,
     table: &str,
@@ -58,7 +107,7 @@ pub(crate) fn admitted(
     binding: &Binding,
     target: &Target,
     counted: &mut BTreeMap<TopicPartition, u64>,
-) -> Result<Vec<Admitted>, Error> {
+) -> Result<Rows, Error> {
     let footer = object.footer();
     // All rows of the object are admitted when it speaks for every coordinate that it decided about: the common case.
     // The ledger may count them under another source than the object does.
@@ -76,14 +125,19 @@ pub(crate) fn admitted(
     let repeated = repeated(footer, &staged)?;
     let bound = |field: &Field, name: &str| match binding.field_id(footer, name) {
         None => field.clone(),
-        Some(id) => field.clone().with_metadata(HashMap::from([(FIELD_ID.to_owned(), id.to_string())])),
+        Some(id) => {
+            let mut metadata = field.metadata().clone();
+            metadata.insert(FIELD_ID.to_owned(), id.to_string());
+            field.clone().with_metadata(metadata)
+        }
     };
     let mut fields: Vec<Field> = staged.fields().iter().map(|field| bound(field, field.name())).collect();
     fields.extend(repeated.iter().map(|(name, from)| bound(staged.field(*from), name).with_name(*name)));
     let incoming = Arc::new(Schema::new(fields));
-    let alignment = Alignment::new(&incoming, target.arrow_schema(), Match::IdOrName, &[])?;
+    let alignment = Alignment::new(&incoming, target.arrow_schema(), Match::IdOrName, &[])
+        .map_err(|fault| Error::Column(Box::new(fault)))?;
 
-    let mut batches = Vec::new();
+    let mut all = Rows::default();
     for batch in rows {
         let mut batch = batch?;
         if let Some(mask) = wanted.mask(&batch)? {
@@ -94,11 +148,53 @@ pub(crate) fn admitted(
             let mut columns = batch.columns().to_vec();
             columns.extend(repeated.iter().map(|(_, from)| Arc::clone(batch.column(*from))));
             let batch = RecordBatch::try_new(Arc::clone(&incoming), columns).map_err(Fault::from)?;
-            batches.push(Admitted { batch: alignment.apply(&batch)?, origin });
+            fit(&alignment, batch, origin, &mut all)?;
         }
     }
     wanted.into_counts(counted);
-    Ok(batches)
+    Ok(all)
+}
+
+/// Fits a batch of rows to the table. Where a value keeps it from fitting, its rows are taken out and the others fitted.
+fn fit(alignment: &Alignment, staged: RecordBatch, origin: Origin, all: &mut Rows) -> Result<(), Fault> {
+    let fault = match alignment.apply(&staged) {
+        Ok(batch) => {
+            all.fit.push(Admitted { batch, origin, staged });
+            return Ok(());
+        }
+        Err(fault @ Fault::Mismatch(_)) => fault,
+        Err(fault) => return Err(fault),
+    };
+    let misfits = alignment.misfits(&staged)?;
+    if misfits.is_empty() {
+        return Err(fault);
+    }
+    let mut unfit = vec![false; staged.num_rows()];
+    // A batch has few columns of which values do not fit: their reasons are shared.
+    let mut shared: BTreeMap<(String, bool), Arc<Reason>> = BTreeMap::new();
+    let mut reasons = Vec::with_capacity(misfits.len());
+    for misfit in misfits {
+        if let Some(unfit) = unfit.get_mut(misfit.row) {
+            *unfit = true;
+        }
+        let reason = shared.entry((misfit.path, misfit.why == Why::Null)).or_insert_with_key(|(path, null)| {
+            let (class, message) = match null {
+                true => (Class::MissingRequired, "the table requires a value, and there is none"),
+                false => (Class::OutOfRange, "the value is outside the range of the table's column"),
+            };
+            Arc::new(Reason { class, path: path.clone(), message: message.to_owned() })
+        });
+        reasons.push(Some(Arc::clone(reason)));
+    }
+    let unfit = BooleanArray::from(unfit);
+    let fit = not(&unfit)?;
+    if fit.true_count() > 0 {
+        let staged = filter_record_batch(&staged, &fit)?;
+        all.fit.push(Admitted { batch: alignment.apply(&staged)?, origin: kept(&origin, &fit)?, staged });
+    }
+    let (staged, origin) = (filter_record_batch(&staged, &unfit)?, kept(&origin, &unfit)?);
+    all.unfit.push(Unfit { staged, origin, reasons });
+    Ok(())
 }
 
 pub(crate) fn damaged(what: &str) -> object::Error {

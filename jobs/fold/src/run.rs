@@ -19,7 +19,7 @@ use model::run::{Failure, Run, Stage};
 use model::verdict::{Judgement, Known};
 use pipeline::resolved::{Mode, Pipeline};
 use staging::key;
-use staging::object;
+use staging::object::{self, Object};
 use staging::store::Store;
 use table::catalog::{Catalog, Loaded, TableCreation, metadata};
 use table::data_file::{PartitionedWriter, Target};
@@ -31,10 +31,11 @@ use crate::ahead;
 use crate::bind::{self, Binding};
 use crate::budget::{self, Budget};
 use crate::commit::{Attempt, Settled};
+use crate::dead::DeadRows;
 use crate::dedup::{self, Candidates};
 use crate::error::Error;
 use crate::evidence;
-use crate::intake::{self, Intake};
+use crate::intake::{self, Found, Intake};
 use crate::pause;
 use crate::plan::{Plan, plan};
 use crate::report::{Report, TableReport};
@@ -251,7 +252,7 @@ impl Fold {
             Some(undelivered) => undelivered,
             None => state.undelivered(self.store.as_ref(), &self.id, &intake).await?,
         };
-        let plan = plan(&state.ledger, &undelivered, &intake);
+        let mut plan = plan(&state.ledger, &undelivered, &intake);
         if plan.is_empty() || self.settings.dry_run {
             return self.stay(state, &plan, intake.date).await;
         }
@@ -269,6 +270,11 @@ impl Fold {
             Ok(files) => files,
             Err((key, why)) => return Ok(Ended::Damaged(key, why)),
         };
+        if judgement.is_empty() {
+            // Everything that was new had been dead before, and is so again.
+            plan.judgement = judgement;
+            return self.stay(state, &plan, intake.date).await;
+        }
         let attempt = Attempt {
             store: self.store.as_ref(),
             ids: self.ids.as_ref(),
@@ -337,8 +343,8 @@ impl Fold {
         }
     }
 
-    /// Writes the admitted rows as data files and counts them into the judgement. Gives key and reason of an object that
-    /// turned out to be unreadable.
+    /// Writes the admitted rows as data files, and those that the table does not take as dead letters, and counts both into
+    /// the judgement. Gives key and reason of an object that turned out to be unreadable.
     async fn write(
         &self,
         state: &State,
@@ -362,12 +368,12 @@ impl Fold {
             Mode::Append => None,
             Mode::Dedup => Some(Candidates::new(&self.pipeline.table, &target, binding, intake)?),
         };
-        let wanted: Vec<_> = intake
-            .objects
-            .iter()
-            .zip(&judgement.admitted)
-            .filter(|(found, admitted)| !admitted.is_empty() && found.footer.table(&name).is_some())
-            .collect();
+        let mut dead_rows = DeadRows::new(self.store.as_ref(), &self.id, &name, &state.ledger);
+        let is_wanted = |found: &Found, admitted: &BTreeMap<TopicPartition, Intervals>| {
+            !admitted.is_empty() && found.footer.table(&name).is_some()
+        };
+        let all = || intake.objects.iter().zip(&judgement.admitted);
+        let wanted: Vec<_> = all().filter(|(found, admitted)| is_wanted(found, admitted)).collect();
         if let Some(candidates) = &mut candidates {
             let rows: u64 = wanted.iter().filter_map(|(found, _)| found.footer.table(&name)).map(|t| t.rows).sum();
             // A footer may say anything; more than memory has room for does not come.
@@ -375,33 +381,60 @@ impl Fold {
             candidates.reserve(usize::try_from(rows.min(most)).unwrap_or(usize::MAX), wanted.len());
         }
         let objects = ahead::read(self.store.as_ref(), wanted.into_iter(), ahead::bytes_max(memory_bytes));
-        let mut objects = std::pin::pin!(objects);
-        while let Some((found, admitted, object)) = objects.next().await {
+        let mut objects = Box::pin(objects);
+        for (found, admitted) in all() {
+            let read = match is_wanted(found, admitted) {
+                true => objects.next().await.map(|(_, _, object)| object),
+                false => None,
+            };
+            let spoken = dead_rows.spoken(found, admitted);
+            let admitted = spoken.as_ref();
+            if !is_wanted(found, admitted) {
+                continue;
+            }
+            let object = match read {
+                Some(object) => object,
+                // It speaks for what an earlier one left dead, which nobody could know before.
+                None => Object::read(self.store.as_ref(), &found.key).await,
+            };
             binding.covers(&self.pipeline.table.name, &found.footer)?;
             let rows = match object {
                 Ok(object) => rows::admitted(&object, &name, admitted, binding, &target, &mut counted),
                 Err(error) => Err(error.into()),
             };
-            let batches = match rows {
-                Ok(batches) => batches,
+            let rows = match rows {
+                Ok(rows) => rows,
                 Err(rows::Error::Object(error)) => match *error {
                     error @ object::Error::Corrupt { .. } => return Ok(Err((found.key.clone(), error.to_string()))),
                     object::Error::Store(error) => return Err(error.into()),
                     error => return Err(Error::object(&found.key, error)),
                 },
+                Err(rows::Error::Column(fault)) => {
+                    return Err(bind::unfit(&self.pipeline.table.name, &found.key, &fault));
+                }
                 Err(rows::Error::Table(fault)) => {
                     return Err(Error::table(format!("{} into {name}", found.key), *fault));
                 }
             };
             match &mut candidates {
-                Some(candidates) => candidates.add(found, admitted, batches, marks)?,
+                Some(candidates) => {
+                    let entered = candidates.enter(found, marks);
+                    let reasons = candidates.judge(found, &entered, &rows.fit)?;
+                    let dead = dead_rows.dead(admitted, &rows, &reasons);
+                    candidates.see(found, admitted, &entered, &rows.fit, &dead, marks)?;
+                    let left = dead_rows.bury(found, admitted, &dead, rows, &reasons, &mut counted).await?;
+                    candidates.add(found, admitted, &entered, left)?;
+                }
                 None => {
-                    for admitted in batches {
-                        writer.write(admitted.batch).await.map_err(fault)?;
+                    let dead = dead_rows.dead(admitted, &rows, &[]);
+                    for rows in dead_rows.bury(found, admitted, &dead, rows, &[], &mut counted).await? {
+                        writer.write(rows.batch).await.map_err(fault)?;
                     }
                 }
             }
         }
+        drop(objects);
+        dead_rows.finish(judgement).await?;
         if let Some(candidates) = candidates {
             let entering = candidates.against(&state.loaded.metadata, &self.io).await?;
             for (batch, enter) in entering.batches {
@@ -531,8 +564,9 @@ impl Fold {
             rows_added: counts.rows_added,
             duplicates: counts.duplicates + counts.deduplicated,
             deduplicated: counts.deduplicated,
-            late: counts.late + counts.late_kept,
+            late: counts.late + counts.late_kept + counts.late_dead,
             late_dropped: counts.late,
+            late_dead: counts.late_dead,
             filtered: counts.filtered,
             undelivered: counts.undelivered,
             dead_letters: counts.dead,

@@ -35,6 +35,7 @@ use super::*;
 mod anchors;
 mod budgets;
 mod crashes;
+mod dead;
 mod dedup;
 mod epochs;
 mod faults;

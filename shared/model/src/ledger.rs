@@ -57,6 +57,10 @@ pub struct Counts {
     /// Rows that came late and were taken all the same; counted among the others, too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late_kept: u64,
+    /// Records that went to dead letters because a row of theirs came late; counted in `dead`, too, until a row is admitted
+    /// in their place.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_dead: u64,
     /// Records in dead letters.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dead: u64,
@@ -83,6 +87,7 @@ impl Counts {
         self.deduplicated += other.deduplicated;
         self.late += other.late;
         self.late_kept += other.late_kept;
+        self.late_dead += other.late_dead;
         self.dead += other.dead;
         self.undelivered += other.undelivered;
     }

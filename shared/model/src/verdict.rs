@@ -68,6 +68,13 @@ impl Staged<'_> {
             Some(limits) => limits.get(at).and_then(|last| Interval::new(0, *last).ok()).map(Intervals::from),
         }
     }
+
+    /// The coordinates of a partition about which the object has decided, as far as it may be used now.
+    #[must_use]
+    pub fn decided(&self, at: &TopicPartition) -> Intervals {
+        let covered = self.coverage.get(at).map(PartitionCoverage::decided).unwrap_or_default();
+        self.window(at).map(|window| covered.intersect(&window)).unwrap_or_default()
+    }
 }
 
 /// What a judgement settles in one partition.
@@ -101,6 +108,20 @@ impl Judgement {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.partitions.values().all(|s| s.decided.is_empty() && s.dead.is_empty() && s.undelivered.is_empty())
+    }
+
+    /// Makes dead letters of coordinates that were taken for decided: reading their rows has shown that the table does not
+    /// take them. Those that lay in dead letters before the judgement stay there, and came again, nothing more.
+    pub fn bury(&mut self, at: &TopicPartition, dead: &Intervals, ledger: &Ledger) {
+        let Some(settled) = self.partitions.get_mut(at) else { return };
+        let dead = settled.decided.intersect(dead);
+        let before = ledger.partition(at).map(|known| &known.dead);
+        let again = before.map(|before| dead.intersect(before)).unwrap_or_default();
+        let fresh = dead.subtract(&again);
+        settled.decided = settled.decided.subtract(&dead);
+        settled.dead = settled.dead.union(&fresh);
+        settled.counts.dead += fresh.count();
+        settled.counts.duplicates += again.count();
     }
 
     /// The counts of all partitions together.

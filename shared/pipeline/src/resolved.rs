@@ -100,6 +100,8 @@ pub enum Late {
     Keep,
     /// They are left out, and counted.
     Drop,
+    /// They go to dead letters.
+    DeadLetter,
 }
 
 /// What is done about a table that is or is not there.

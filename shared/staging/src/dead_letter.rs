@@ -1,7 +1,9 @@
 //! Records that could not become rows, kept whole: contract `frazil.stored.dead_letter/1`, one JSON document a line.
 //!
-//! The payload stands only in the base64 members. `message` says what is wrong in words and positions; it never quotes
-//! the payload, which may hold secrets that logs and consoles must not show.
+//! Ingest makes letters of records that it can't decode: their payload stands in the base64 members. The fold makes letters
+//! of rows that a table does not take: a staged object no longer holds the payload, so the row itself stands in `row`.
+//! `message` says what is wrong in words and positions; it never quotes payload or row, which may hold secrets that logs
+//! and consoles must not show.
 
 use base64_simd::STANDARD;
 use bytes::Bytes;
@@ -11,15 +13,16 @@ use model::failure::Kind;
 use model::id::PipelineId;
 use model::stored::{Contract, Refused, Tag};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-/// One record in dead letters.
+/// One record in dead letters, or one of its rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
     /// `frazil.stored.dead_letter/<version>`.
     pub schema: Tag,
-    /// The pipeline that could not read it.
+    /// The pipeline that could not use it.
     pub pipeline_id: PipelineId,
-    /// The minute of the write, as in the key.
+    /// The minute in which the record was staged, as in the key.
     pub minute: Minute,
     /// The cluster.
     pub source: SourceId,
@@ -32,13 +35,13 @@ pub struct DeadLetter {
     /// Kafka's timestamp, milliseconds since the epoch; absent where the record has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp_ms: Option<i64>,
-    /// What the timestamp is the time of; absent where the record has none.
+    /// What the timestamp is the time of; absent where the record has none, and in a letter of a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp_type: Option<TimestampType>,
-    /// The key: null is null, no bytes are the empty text.
+    /// The key: null is null, no bytes are the empty text. Null in a letter of a row.
     #[serde(deserialize_with = "present")]
     pub key: Option<Payload>,
-    /// The value: null is null, no bytes are the empty text.
+    /// The value: null is null, no bytes are the empty text. Null in a letter of a row, which says nothing of a tombstone.
     #[serde(deserialize_with = "present")]
     pub value: Option<Payload>,
     /// The headers, in order; names may repeat.
@@ -51,11 +54,24 @@ pub struct DeadLetter {
     pub class: Class,
     /// Which part is wrong.
     pub part: Part,
-    /// Where in that part, as a path of names and indices; empty for the whole.
+    /// Where in that part, as a path of names and indices; empty for the whole. In a letter of a row, the table's column.
     #[serde(default)]
     pub path: String,
     /// What is wrong, for a person. Without payload text.
     pub message: String,
+    /// In a letter of a row: which of its record's rows it is, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<i32>,
+    /// In a letter of a row: the table that does not take it, `namespace.name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// In a letter of a row: the key of the staged object that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<String>,
+    /// The row, its values by column as they were staged; present in letters of rows only. Integers keep every digit,
+    /// decimals are strings, as in the rows that the command line prints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<Map<String, Value>>,
 }
 
 impl Contract for DeadLetter {
@@ -248,6 +264,22 @@ pub fn encode(letters: &[DeadLetter]) -> Result<Bytes, Error> {
     Ok(Bytes::from(out))
 }
 
+/// Appends the line of a letter whose row is JSON text already: numbers keep the digits that they are written with.
+///
+/// # Errors
+/// As [`encode`].
+pub fn append(letter: &DeadLetter, row: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    let start = out.len();
+    serde_json::to_writer(&mut *out, letter).map_err(|e| Error::Shape { line: 1, column: e.column() })?;
+    // `row` is the last member.
+    debug_assert!(letter.row.is_none() && out.len() > start);
+    out.pop();
+    out.extend_from_slice(b",\"row\":");
+    out.extend_from_slice(row);
+    out.extend_from_slice(b"}\n");
+    Ok(())
+}
+
 /// The letters of a dead-letter object.
 ///
 /// # Errors
@@ -301,7 +333,33 @@ mod tests {
             part: Part::Value,
             path: "team.name".to_owned(),
             message: "the value ends inside a field".to_owned(),
+            ordinal: None,
+            table: None,
+            staged: None,
+            row: None,
         }
+    }
+
+    #[test]
+    fn a_row_stands_in_its_letter_with_every_digit() {
+        let text =
+            r#"{"id":18446744073709551615,"least":-9223372036854775808,"ratio":0.1,"sum":"0.10","tags":[null,{}]}"#;
+        let row: Map<String, Value> = serde_json::from_str(text).unwrap();
+        let letter = DeadLetter {
+            value: None,
+            class: Class::Late,
+            ordinal: Some(1),
+            table: Some("db.t".to_owned()),
+            staged: Some("staging/x".to_owned()),
+            row: Some(row),
+            ..letter()
+        };
+        let body = encode(std::slice::from_ref(&letter)).unwrap();
+        assert!(std::str::from_utf8(&body).unwrap().contains(&format!(r#""row":{text}"#)));
+        assert_eq!(decode(&body).unwrap(), std::slice::from_ref(&letter));
+        let mut appended = Vec::new();
+        append(&DeadLetter { row: None, ..letter }, text.as_bytes(), &mut appended).unwrap();
+        assert_eq!(appended, body);
     }
 
     #[test]

@@ -191,6 +191,12 @@ const fn reason(why: Filtered) -> &'static str {
     }
 }
 
+/// The hash of an object that is named by its bytes alone: letters that a fold writes.
+#[must_use]
+pub fn of_bytes(bytes: &[u8]) -> ObjectHash {
+    ObjectHash::new(xxhash_rust::xxh3::xxh3_128(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

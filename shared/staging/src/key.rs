@@ -3,7 +3,7 @@
 //! | key | holds |
 //! | --- | --- |
 //! | `staging/<pipeline-id>/<yyyy-mm-dd>/<hh>/<mm>/<hash>.parquet` | one invocation's rows and coverage |
-//! | `dead-letters/<pipeline-id>/<yyyy-mm-dd>/<hh>/<mm>/<hash>.jsonl` | the records of the same invocation that made no row |
+//! | `dead-letters/<pipeline-id>/<yyyy-mm-dd>/<hh>/<mm>/<hash>.jsonl` | the records of the same invocation that made no row, or rows of it that a table does not take |
 //! | `settled/<pipeline-id>/<table-uuid>/<commit-id>.json` | what one attempt at a commit settles |
 //! | `settled/<pipeline-id>/<table-uuid>/<commit-id>.ledger.json` | a ledger too large for a table property |
 //! | `runs/<pipeline-id>/<stage>.json` | a stage's last outcome |
@@ -132,7 +132,7 @@ timed_key!(
     "the key of a staged object"
 );
 timed_key!(
-    /// The key of the dead letters of one invocation.
+    /// The key of the dead letters of one invocation, or of letters that a fold made of its rows.
     DeadLetterKey,
     "dead-letters",
     "jsonl",
@@ -148,7 +148,7 @@ impl StagedKey {
 }
 
 impl DeadLetterKey {
-    /// The key of the same invocation's staged object.
+    /// The key of the same invocation's staged object, where ingest made the letters. A letter of a row names its own.
     #[must_use]
     pub fn staged(&self) -> StagedKey {
         StagedKey { pipeline: self.pipeline.clone(), minute: self.minute, hash: self.hash }

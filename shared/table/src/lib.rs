@@ -10,6 +10,7 @@
 pub mod catalog;
 pub mod data_file;
 pub mod fault;
+pub mod json;
 pub mod metrics;
 pub mod partition;
 pub mod scan;

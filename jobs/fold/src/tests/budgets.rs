@@ -208,3 +208,20 @@ async fn objects_without_news_do_not_stop_those_behind_them() {
     world.stage(&["0:103:rrr"]);
     assert_eq!(fold_all(&world, 1).await, [(3, 0), (3, 0)]);
 }
+
+#[tokio::test]
+async fn objects_that_came_again_do_not_hold_up_what_is_new() {
+    let world = World::new(32);
+    world.stage(&["0:0:rrdr"]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    for _ in 0..3 {
+        world.stage(&["0:0:rrdr"]);
+    }
+    world.wait(1);
+    world.stage(&["0:4:rrrr"]);
+    world.wait(1);
+    world.stage(&["0:8:rrrr"]);
+    assert_eq!(drain(&world, 4).await, [4, 4]);
+    assert_eq!(world.rows().await, wanted(&["0:0:rrdr", "0:4:rrrrrrrr"]));
+}

@@ -26,7 +26,7 @@ async fn every_row_once(world: &World, what: &str) {
 
 /// How a fold dies: at the n-th call of one of the things it talks to.
 #[derive(Clone, Copy, Debug)]
-enum Where {
+pub(super) enum Where {
     Store(Death),
     Catalog,
     File,
@@ -63,7 +63,7 @@ async fn a_fold_killed_at_any_step_leaves_nothing_lost_and_nothing_doubled() {
     }
 }
 
-async fn die(world: &World, place: Where, step: u64) -> (bool, Result<Report, Error>) {
+pub(super) async fn die(world: &World, place: Where, step: u64) -> (bool, Result<Report, Error>) {
     match place {
         Where::Store(death) => {
             let process = Process::dying_at(step + 1, death);

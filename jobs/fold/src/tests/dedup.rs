@@ -11,9 +11,9 @@ const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
 
 /// One staged row: partition, offset, key, event time in minutes since [`START`].
-type Row = (i32, i64, i64, i64);
+pub(super) type Row = (i32, i64, i64, i64);
 
-fn world(seed: u64, lookback_minutes: Option<u64>, late: Late) -> World {
+pub(super) fn world(seed: u64, lookback_minutes: Option<u64>, late: Late) -> World {
     let world = World::new(seed);
     let mut pipeline = pipeline();
     pipeline.table.mode = Mode::Dedup;
@@ -26,19 +26,20 @@ fn world(seed: u64, lookback_minutes: Option<u64>, late: Late) -> World {
 }
 
 /// No event time.
-const NONE: i64 = i64::MIN;
+pub(super) const NONE: i64 = i64::MIN;
 
 /// Stages rows, in order of partition and offset, in the minute that it is.
-fn stage(world: &World, rows: &[Row]) -> String {
+pub(super) fn stage(world: &World, rows: &[Row]) -> String {
     stage_from(world, "cluster", rows)
 }
 
 fn stage_from(world: &World, source: &str, rows: &[Row]) -> String {
-    let key = StagedKey {
-        pipeline: world.id.clone(),
-        minute: world.clock.now().minute(),
-        hash: ObjectHash::new((u128::from(world.ids.next_u64()) << 64) | u128::from(world.ids.next_u64())),
-    };
+    let hash = (u128::from(world.ids.next_u64()) << 64) | u128::from(world.ids.next_u64());
+    stage_as(world, source, rows, ObjectHash::new(hash))
+}
+
+pub(super) fn stage_as(world: &World, source: &str, rows: &[Row], hash: ObjectHash) -> String {
+    let key = StagedKey { pipeline: world.id.clone(), minute: world.clock.now().minute(), hash };
     let parts: Vec<String> = rows
         .chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1)
         .map(|run| format!("{}:{}:{}", run[0].0, run[0].1, "r".repeat(run.len())))
@@ -81,7 +82,7 @@ fn stage_from(world: &World, source: &str, rows: &[Row]) -> String {
 }
 
 /// (key, event time in minutes, partition, offset) of the table's rows, sorted.
-async fn held(world: &World) -> Vec<(i64, i64, i32, i64)> {
+pub(super) async fn held(world: &World) -> Vec<(i64, i64, i32, i64)> {
     let loaded = world.loaded().await;
     let io = storage::local();
     let plan = scan::plan(&loaded.metadata, &io, &Request::default()).await.unwrap();
@@ -207,17 +208,17 @@ async fn what_rows_are_compared_by_has_to_be_there() {
     let world = world(7, Some(60), Late::Keep);
     stage(&world, &[(0, 0, 1, 0)]);
     world.fold().run().await.unwrap();
-    // Staged before the pipeline said `dedup_within`, when nothing kept the column from being null.
-    let key = stage(&world, &[(0, 1, 2, 0), (0, 2, 3, NONE)]);
-    let error = world.fold().run().await.unwrap_err();
+    let key = stage(&world, &[(0, 1, 2, 0)]);
+    let by = |column: &str| {
+        let mut other = world.pipeline.as_ref().clone();
+        let within = DedupWithin { column: column.to_owned(), lookback_seconds: 60, late: Late::Keep };
+        other.table.dedup_within = Some(within);
+        Fold { pipeline: Arc::new(other), ..world.fold() }
+    };
+    let error = by("id").run().await.unwrap_err();
     assert_eq!((error.kind(), error.code()), (model::failure::Kind::Misconfigured, "fold.event_time"));
     assert!(error.to_string().contains(&key) && error.remedy().is_some(), "{error}");
-    world.store.delete(&key).await.unwrap();
-    let mut other = world.pipeline.as_ref().clone();
-    other.table.dedup_within = Some(DedupWithin { column: "sent".to_owned(), lookback_seconds: 60, late: Late::Keep });
-    stage(&world, &[(0, 1, 2, 0)]);
-    let error = World { pipeline: Arc::new(other), ..world }.fold().run().await.unwrap_err();
-    assert_eq!(error.code(), "fold.dedup_column");
+    assert_eq!(by("sent").run().await.unwrap_err().code(), "fold.dedup_column");
 }
 
 /// The rows that a table must hold: all staged, in order of their definition, against those that stay.

@@ -339,3 +339,45 @@ fn a_ledger_survives_its_json_and_names_what_it_would_forget() {
     worse.sources.get_mut(&at().source).unwrap().get_mut("orders").unwrap().get_mut(&3).unwrap().dead = set([1, 2]);
     assert!(table.ledger.included_in(&worse, &BTreeMap::new()).unwrap_err().to_string().contains("would forget 1"));
 }
+
+/// Coordinates decided by their object whose rows turn out not to fit: dead from then on, however the object is judged
+/// again, until a row for one of them is taken.
+#[test]
+fn a_buried_coordinate_is_dead_once_and_may_still_be_admitted() {
+    let ids = SeededIds::new(1);
+    let mut ledger = Ledger::empty(Timestamp::from_micros(0).minute());
+    let mut fold = |coverage: &Coverage, buried: Intervals| {
+        let staged =
+            Staged { key: "k", precedence: Precedence::default(), origin: Origin::Stream, coverage, limits: None };
+        let nothing = BTreeMap::new();
+        let known = Known { ledger: &ledger, undelivered: &nothing, open_holes: false };
+        let mut judgement = judge(&known, &[staged]);
+        judgement.bury(&at(), &buried, &ledger);
+        let low = ledger.low_minute;
+        ledger = ledger.settle(&judgement, &CommitId::new(&ids), low, low.start()).unwrap();
+        let partition = ledger.partition(&at()).unwrap().clone();
+        let counts = judgement.counts();
+        (judgement.is_empty(), partition.dead, partition.counts.dead, counts.dead, counts.duplicates)
+    };
+    assert_eq!(fold(&object(0, "rrdrf"), set([1, 3, 9])), (false, set([1, 2, 3]), 3, 3, 0));
+    assert_eq!(fold(&object(0, "rrrrf"), set([1, 2, 3])), (true, set([1, 2, 3]), 3, 0, 5), "they came again");
+    assert_eq!(fold(&object(1, "rrrr"), set([3])), (false, set([3]), 1, 0, 2));
+    assert_eq!(fold(&object(1, "rrr"), set([])), (false, set([]), 0, 0, 2));
+    assert_eq!(ledger.partition(&at()).unwrap().reached, set(0..5));
+}
+
+#[test]
+fn what_an_object_decided_is_known_within_its_limits() {
+    let coverage = object(4, "rdfr.r");
+    let staged = |limits| Staged {
+        key: "k",
+        precedence: Precedence::default(),
+        origin: Origin::Stream,
+        coverage: &coverage,
+        limits,
+    };
+    let elsewhere = TopicPartition { partition: 4, ..at() };
+    assert_eq!(staged(None).decided(&at()), set([4, 6, 7, 9]));
+    assert_eq!(staged(Some([(at(), 6)].into())).decided(&at()), set([4, 6]));
+    assert!(staged(Some(BTreeMap::new())).decided(&at()).is_empty() && staged(None).decided(&elsewhere).is_empty());
+}

@@ -265,7 +265,13 @@ fn dedup_within<'t>(
     }
     let text = reader.required_text(within, "table.dedup_within", "column");
     let lookback = reader.required_text(within, "table.dedup_within", "lookback");
-    let late = choice(reader, within, "late", &[("keep", Late::Keep), ("drop", Late::Drop)], &["dead-letter"]);
+    let late = choice(
+        reader,
+        within,
+        "late",
+        &[("keep", Late::Keep), ("drop", Late::Drop), ("dead-letter", Late::DeadLetter)],
+        &[],
+    );
     let lookback_seconds = lookback.and_then(|text| {
         let read = quantity::duration_seconds(&text.value);
         read.map_err(|message| reader.fault(text.at, code::INVALID, format!("`lookback`: {message}"))).ok()

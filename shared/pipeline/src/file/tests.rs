@@ -287,18 +287,20 @@ fn dedup_needs_a_key_and_a_lookback_that_means_something() {
     let dedup = "mode = \"dedup\"\nprimary_key = [\"id\"]\n";
     let whole = parse_named(&with(dedup)).unwrap().table;
     assert_eq!((whole.mode, whole.dedup_within), (Mode::Dedup, None));
-    let within = parse_named(&with(&format!(
-        "{dedup}dedup_within = {{ column = \"at\", lookback = \"90m\", late = \"drop\" }}"
-    )));
-    let expected = DedupWithin { column: "at".to_owned(), lookback_seconds: 5400, late: Late::Drop };
-    assert_eq!(within.unwrap().table.dedup_within, Some(expected));
+    for (text, late) in [("keep", Late::Keep), ("drop", Late::Drop), ("dead-letter", Late::DeadLetter)] {
+        let within = parse_named(&with(&format!(
+            "{dedup}dedup_within = {{ column = \"at\", lookback = \"90m\", late = \"{text}\" }}"
+        )));
+        let expected = DedupWithin { column: "at".to_owned(), lookback_seconds: 5400, late };
+        assert_eq!(within.unwrap().table.dedup_within, Some(expected));
+    }
     check(&with("mode = \"dedup\"\nprimary_key = []\n"), &["9:8 missing needs a `primary_key`"]);
     let within = |inner: &str| with(&format!("{dedup}dedup_within = {{ {inner} }}"));
     check(&within("column = \"at\", lookback = \"1x\""), &["11:44 invalid `lookback`: `x` is not a unit"]);
     check(&within("lookback = \"1h\""), &["11:1 missing needs `column`"]);
     check(
-        &within("column = \"at\", lookback = \"1h\", late = \"dead-letter\""),
-        &["11:57 not_yet late = \"dead-letter\""],
+        &within("column = \"at\", lookback = \"1h\", late = \"dead_letter\""),
+        &["11:57 invalid did you mean \"dead-letter\"?"],
     );
     check(&within("column = \"at\", lookback = \"1h\", latte = 1"), &["11:50 unknown_key did you mean `late`?"]);
     check(

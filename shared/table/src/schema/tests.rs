@@ -1,11 +1,13 @@
-use super::align::{Alignment, Fill, Match};
+use super::align::{Alignment, Fill, Match, Misfit, Why};
 use super::*;
 use crate::testing;
 use arrow::array::{
-    DictionaryArray, Int32Array, Int64Array, LargeStringArray, StringArray, StringViewArray, StructArray,
+    BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array, Int64Builder,
+    LargeStringArray, ListArray, MapBuilder, StringArray, StringBuilder, StringViewArray, StructArray,
     TimestampMicrosecondArray,
 };
-use arrow::datatypes::{Int32Type, Schema as ArrowSchema};
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{Int32Type, Int64Type, Schema as ArrowSchema};
 use iceberg::spec::PrimitiveLiteral;
 
 #[test]
@@ -115,7 +117,89 @@ fn what_does_not_fit_is_refused_by_name() {
         assert_eq!(fault.kind(), model::failure::Kind::Poison);
     };
     check(vec![("s", text())], "`id` is missing");
-    check(vec![("s", text()), ("id", Arc::new(Int64Array::from(vec![1])))], "`id` is Int64; the table holds Int32");
+    check(
+        vec![("s", text()), ("id", Arc::new(Float64Array::from(vec![1.0])))],
+        "`id` is Float64; the table holds Int32",
+    );
+    check(
+        vec![("s", text()), ("id", Arc::new(Int64Array::from(vec![1 << 31])))],
+        "`id` holds a value outside its range",
+    );
     check(vec![("s", text()), ("id", Arc::new(StringArray::from(vec!["1"])))], "`id` is Utf8");
     check(vec![("s", text()), ("id", Arc::new(Int32Array::from(vec![None])))], "`id` holds a null");
+}
+
+#[test]
+fn rows_of_which_a_value_does_not_fit_are_found_and_the_others_are_fitted() {
+    let field = |name: &str, data_type: &str, required| Column {
+        name: name.to_owned(),
+        data_type: data_type.parse().unwrap(),
+        required,
+        doc: None,
+    };
+    let columns = [
+        field("id", "int", true),
+        field("sum", "decimal(4, 2)", false),
+        field("p", "struct<q: int>", false),
+        field("tags", "list<int>", false),
+        field("by", "map<string, int>", false),
+    ];
+    let target = arrow_schema(&iceberg_schema(&columns).unwrap(), Strings::Views).unwrap();
+    let long =
+        || Int64Array::from(vec![Some(1), None, Some(i64::from(i32::MIN)), Some(1 << 31), Some(5), Some(6), Some(7)]);
+    let sums = Decimal128Array::from(vec![9999, 0, -9999, 1, -10_000, 2, 3]).with_precision_and_scale(6, 2).unwrap();
+    let wide = |n: usize| -> ArrayRef {
+        Arc::new(Int64Array::from_iter((0..7).map(|row| Some(if row == n { i64::MAX } else { 0 }))))
+    };
+    // Of the sixth row `p` is null, and what stands under it is nobody's value.
+    let q = StructArray::new(
+        Fields::from(vec![Field::new("q", DataType::Int64, true)]),
+        vec![wide(5)],
+        Some(vec![true, true, true, true, true, false, true].into()),
+    );
+    let tags =
+        ListArray::from_iter_primitive::<Int64Type, _, _>((0..7).map(|row| (row != 2).then(|| vec![Some(0); row])));
+    let mut by = MapBuilder::new(None, StringBuilder::new(), Int64Builder::new());
+    for row in 0..7 {
+        for n in 0..2 {
+            by.keys().append_value("k");
+            by.values().append_value(if row == 6 { i64::MIN * n } else { 0 });
+        }
+        by.append(true).unwrap();
+    }
+    let batch = RecordBatch::try_from_iter([
+        ("id", Arc::new(long()) as ArrayRef),
+        ("sum", Arc::new(sums)),
+        ("p", Arc::new(q)),
+        ("tags", Arc::new(tags)),
+        ("by", Arc::new(by.finish())),
+    ])
+    .unwrap();
+    let alignment = Alignment::new(&batch.schema(), &target, Match::IdOrName, &[]).unwrap();
+    alignment.apply(&batch).unwrap_err();
+    let found: Vec<_> =
+        alignment.misfits(&batch).unwrap().into_iter().map(|Misfit { row, path, why }| (row, path, why)).collect();
+    let of = |row, path: &str, why| (row, path.to_owned(), why);
+    assert_eq!(
+        found,
+        [of(1, "id", Why::Null), of(3, "id", Why::Range), of(4, "sum", Why::Range), of(6, "by.value", Why::Range)]
+    );
+    let keep = BooleanArray::from_iter((0..7).map(|row| Some(!found.iter().any(|misfit| misfit.0 == row))));
+    let fitted = alignment.apply(&filter_record_batch(&batch, &keep).unwrap()).unwrap();
+    assert_eq!(fitted["id"].as_ref(), &Int32Array::from(vec![1, i32::MIN, 6]) as &dyn Array);
+    assert_eq!(fitted.schema(), target);
+    assert!(alignment.misfits(&filter_record_batch(&batch, &keep).unwrap()).unwrap().is_empty());
+    // Elements of a list have their row's number, too.
+    let tags =
+        ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1)]), Some(vec![Some(2), Some(1 << 40)])]);
+    let batch = RecordBatch::try_from_iter([
+        ("id", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef),
+        ("tags", Arc::new(tags)),
+    ])
+    .unwrap();
+    let alignment = Alignment::new(&batch.schema(), &target, Match::IdOrName, &[]).unwrap();
+    assert_eq!(
+        alignment.misfits(&batch).unwrap(),
+        [Misfit { row: 1, path: "tags.element".to_owned(), why: Why::Range }]
+    );
 }
