@@ -239,7 +239,7 @@ async fn a_budget_that_cuts_changes_nothing_either() {
     for seed in 0..2 {
         let whole = after(seed, 1, Budget::default()).await.unnamed();
         for rows in [3, 20] {
-            let budget = Budget { bytes: None, rows: Some(rows) };
+            let budget = Budget { rows: Some(rows), ..Budget::default() };
             assert_eq!(after(seed, 3, budget).await.unnamed(), whole, "seed {seed}, {rows} rows at a time");
         }
     }
