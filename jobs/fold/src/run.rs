@@ -26,7 +26,7 @@ use table::{partition, schema, sort};
 use crate::bind::{self, Binding};
 use crate::budget::{self, Budget};
 use crate::commit::{Attempt, Settled};
-use crate::dedup::Candidates;
+use crate::dedup::{self, Candidates};
 use crate::error::Error;
 use crate::evidence;
 use crate::intake::{self, Intake};
@@ -300,9 +300,13 @@ impl Fold {
     ) -> Result<Result<Vec<DataFile>, (String, String)>, Error> {
         let name = self.pipeline.table.name.to_string();
         let fault = |source: Fault| Error::table(name.clone(), source);
-        let keys = &self.pipeline.table.primary_key;
+        // Bloom filters are for those who look rows up by their keys.
+        let keys = match self.pipeline.table.mode {
+            Mode::Append => Vec::new(),
+            Mode::Dedup => dedup::key_names(&self.pipeline.table, &state.loaded.metadata, binding, intake),
+        };
         let target =
-            Target::new(&state.loaded.metadata, keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
+            Target::new(&state.loaded.metadata, &keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
         let target = Arc::new(target);
         let mut writer = PartitionedWriter::new(Arc::clone(&target), self.settings.memory_bytes).map_err(fault)?;
         let mut counted: BTreeMap<TopicPartition, u64> = BTreeMap::new();
