@@ -20,7 +20,7 @@ use iceberg::ErrorKind;
 use iceberg::io::FileIO;
 use iceberg::spec::{
     DataFile, DataFileFormat, FormatVersion, Literal, Manifest, ManifestContentType, ManifestFile, ManifestList,
-    PartitionSpec, PrimitiveLiteral, Schema, SchemaRef, Snapshot, TableMetadata, Transform,
+    PartitionSpec, PartitionSpecRef, PrimitiveLiteral, Schema, SchemaRef, Snapshot, TableMetadata, Transform,
 };
 use tokio::sync::Semaphore;
 
@@ -127,22 +127,28 @@ pub async fn plan(metadata: &TableMetadata, file_io: &FileIO, request: &Request)
             needed.push((manifest, spec));
         }
     }
+    // What is read owns what it reads with: a future that borrows from its caller can't be sent between threads here.
+    let file_io = file_io.clone();
     let mut loaded = stream::iter(needed)
-        .map(|(manifest, spec)| async move { Ok::<_, Fault>((load(file_io, &manifest).await?, spec)) })
+        .map(move |(manifest, spec)| load(file_io.clone(), manifest, spec))
         .buffered(MANIFESTS_AT_ONCE);
     while let Some((manifest, spec)) = loaded.try_next().await? {
-        plan.add(&manifest, spec)?;
+        plan.add(&manifest, &spec)?;
     }
-    drop(loaded);
     Ok(plan)
 }
 
-async fn load(file_io: &FileIO, manifest: &ManifestFile) -> Result<Manifest, Fault> {
+async fn load(
+    file_io: FileIO,
+    manifest: ManifestFile,
+    spec: PartitionSpecRef,
+) -> Result<(Manifest, PartitionSpecRef), Fault> {
     let path = &manifest.manifest_path;
-    manifest.load_manifest(file_io).await.map_err(|fault| match fault.kind() {
+    let loaded = manifest.load_manifest(&file_io).await.map_err(|fault| match fault.kind() {
         ErrorKind::DataInvalid => Fault::specification(format!("{path} is not a manifest of this table"))(fault),
         _ => Fault::storage("reading", path)(fault),
-    })
+    })?;
+    Ok((loaded, spec))
 }
 
 fn snapshot_and_schema(metadata: &TableMetadata, id: Option<i64>) -> Result<(Option<&Snapshot>, SchemaRef), Fault> {
@@ -189,12 +195,12 @@ async fn manifests(
 
 impl Plan {
     /// The partition spec of a manifest that must be read; `None` when nothing in it can match.
-    fn needs<'m>(
+    fn needs(
         &mut self,
-        metadata: &'m TableMetadata,
+        metadata: &TableMetadata,
         schema: &Schema,
         manifest: &ManifestFile,
-    ) -> Result<Option<&'m PartitionSpec>, Fault> {
+    ) -> Result<Option<PartitionSpecRef>, Fault> {
         if !manifest.has_added_files() && !manifest.has_existing_files() {
             return Ok(None);
         }
@@ -207,7 +213,7 @@ impl Plan {
             self.manifests_pruned += 1;
             return Ok(None);
         }
-        Ok(Some(spec))
+        Ok(Some(Arc::clone(spec)))
     }
 
     fn add(&mut self, manifest: &Manifest, spec: &PartitionSpec) -> Result<(), Fault> {
