@@ -102,7 +102,7 @@ impl Fold {
     /// # Errors
     /// See [`Error`]. After any of them the table is as it was or holds the whole commit, and nothing staged is lost.
     pub async fn run(&self) -> Result<Report, Error> {
-        self.not_paused().await?;
+        pause::refuse(self.store.as_ref(), &self.pipeline.name, Stage::Fold).await?;
         let budget = self.budget().await?;
         if self.settings.dry_run {
             return self.fold(budget).await;
@@ -124,15 +124,6 @@ impl Fold {
         let body = Bytes::from(serde_json::to_vec(run)?);
         self.store.put(&key::run(&self.id, Stage::Fold.as_str()), body).await?;
         Ok(())
-    }
-
-    async fn not_paused(&self) -> Result<(), Error> {
-        match pause::read(self.store.as_ref(), &self.pipeline.name).await? {
-            Some(pause) if pause.holds(Stage::Fold) => {
-                Err(Error::Paused(pause.why.unwrap_or_else(|| "no reason was left".to_owned())))
-            }
-            _ => Ok(()),
-        }
     }
 
     async fn fold(&self, budget: Budget) -> Result<Report, Error> {
@@ -160,7 +151,7 @@ impl Fold {
                         return Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts });
                     }
                     // A rollback pauses before it commits: a run that it overtook must not undo it.
-                    self.not_paused().await?;
+                    pause::refuse(self.store.as_ref(), &self.pipeline.name, Stage::Fold).await?;
                 }
             }
         }
