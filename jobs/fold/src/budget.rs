@@ -232,7 +232,9 @@ pub(crate) fn cut(intake: &mut Intake, known: &Known<'_>, table: &Table, budget:
     let mut sum: Option<Cost> = None;
     for n in in_order(&intake.objects, ledger) {
         let Some(found) = intake.objects.get(n) else { continue };
-        if holds_news(known, found) {
+        // What lies where the ledger has been may settle nothing: its rows may be dead, and become dead again. It is taken
+        // beside the others, and what stands behind it is not held up.
+        if !is_behind(ledger, found) && holds_news(known, found) {
             let next = sum.unwrap_or_default().and(costs.of(found));
             if sum.is_some() && !next.within(budget) {
                 break;
@@ -252,6 +254,12 @@ pub(crate) fn cut(intake: &mut Intake, known: &Known<'_>, table: &Table, budget:
     intake.later.extend(waiting.into_iter().map(|(_, found)| found.minute));
     intake.objects = kept;
     count
+}
+
+/// Whether the ledger has been at every offset of an object.
+fn is_behind(ledger: &Ledger, found: &Found) -> bool {
+    let mut coverage = found.footer.coverage.iter();
+    coverage.all(|(at, covered)| ledger.partition(at).is_some_and(|p| p.reached.contains_all(&covered.delivered)))
 }
 
 /// Whether an object alone would settle something. One that would not, taken alone, would be taken for ever.

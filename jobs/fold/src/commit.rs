@@ -7,7 +7,7 @@ use model::clock::Timestamp;
 use model::id::{CommitId, Ids, PipelineId, SeededIds};
 use model::ledger::{self, Ledger};
 use model::mutation::{self, Mutation};
-use model::settlement::{Offsets, Settlement, summary_key};
+use model::settlement::{Offsets, SUMMARY_KEYS, Settlement, summary_key};
 use model::stored::Tag;
 use model::verdict::Judgement;
 use staging::key;
@@ -66,6 +66,7 @@ impl Attempt<'_> {
         if state.binding.is_none() {
             properties.insert(bind::property(self.pipeline), self.binding.to_property()?);
         }
+        properties.extend(state.restored.clone());
         let counts = self.judgement.counts();
         let mut summary = carried(state, self.pipeline);
         summary.insert(summary_key(self.pipeline), format!("{commit} {key}"));
@@ -118,7 +119,7 @@ fn carried(state: &State, pipeline: &PipelineId) -> BTreeMap<String, String> {
     let mut carried = BTreeMap::new();
     for snapshot in ancestry(&state.loaded.metadata) {
         for (key, value) in &snapshot.summary().additional_properties {
-            if key.starts_with("frazil.commit.") && *key != mine {
+            if key.starts_with(SUMMARY_KEYS) && *key != mine {
                 carried.entry(key.clone()).or_insert_with(|| value.clone());
             }
         }

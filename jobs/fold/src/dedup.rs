@@ -1,7 +1,8 @@
 //! Mode `dedup`: rows that want to enter are held against each other and against the table, and the others are left out.
 //!
 //! Of the table only what can matter is read: files whose partition, bounds or row group statistics show an event time
-//! within a lookback of a row on its way in, and of those the key columns and the event time.
+//! within a lookback of a row on its way in, of those the row groups whose bloom filters do not deny all keys (where the
+//! rows are few enough for that), and of those the key columns and the event time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,7 +25,7 @@ use pipeline::resolved::{Late, Table};
 use staging::dead_letter::Class;
 use table::data_file::Target;
 use table::fault::Fault;
-use table::scan::{self, Comparison, Predicate, Request};
+use table::scan::{self, Comparison, KEYS_MAX, Keys, Predicate, Request};
 use table::schema::{Strings, field_id};
 
 use crate::bind::Binding;
@@ -108,11 +109,7 @@ impl Candidates {
     pub(crate) fn new(table: &Table, target: &Target, binding: &Binding, intake: &Intake) -> Result<Self, Error> {
         let name = table.name.to_string();
         let column = |column: &str| {
-            let footers = intake.objects.iter().map(|found| &found.footer);
-            // By its source, as rows are bound: a rename in the table leaves it the same column.
-            let field_id_of = |footer| binding.field_id(footer, column);
-            let id = footers.filter(|footer| footer.columns.iter().any(|c| c.name == column)).find_map(field_id_of);
-            let id = id.or_else(|| intake.objects.first().and_then(|found| field_id_of(&found.footer)));
+            let id = column_id(binding, intake, column);
             let fields = target.arrow_schema().fields();
             let found = id.and_then(|id| Some((id, fields.iter().position(|field| field_id(field) == Some(id))?)));
             let (field_id, place) = found.ok_or_else(|| Error::Stopped {
@@ -340,9 +337,14 @@ impl Candidates {
                 columns.push(event_time);
             }
         }
+        let few = self.dedup.distinct_keys() <= KEYS_MAX;
+        let values = if few { Some(self.dedup.keys()) } else { None }.transpose();
+        let values = values.map_err(|source| Error::Merge { table: self.table.clone(), source })?;
+        let keys = values.map(|values| Keys { columns: columns.iter().take(values.len()).cloned().collect(), values });
         let request = Request {
             columns: Some(columns.clone()),
             predicate: Predicate::And(wanted),
+            keys,
             strings: Strings::Views,
             ..Request::default()
         };
@@ -360,16 +362,14 @@ impl Candidates {
                 columns.iter().position(|column| *column == event_time)
             }
         };
-        for task in &plan.files {
-            let mut rows = plan.read(io, task);
-            while let Some(batch) = rows.try_next().await.map_err(|e| self.fault(e))? {
-                let key = batch.columns().get(..self.key.len()).unwrap_or_default();
-                let event_time = event_time.and_then(|place| batch.columns().get(place));
-                self.dedup
-                    .meet(key, event_time)
-                    .map_err(|source| Error::Merge { table: self.table.clone(), source })?;
-            }
+        // In no order: which rows are met first makes no difference.
+        let mut rows = plan.execute_unordered(io);
+        while let Some(batch) = rows.try_next().await.map_err(|e| self.fault(e))? {
+            let key = batch.columns().get(..self.key.len()).unwrap_or_default();
+            let event_time = event_time.and_then(|place| batch.columns().get(place));
+            self.dedup.meet(key, event_time).map_err(|source| Error::Merge { table: self.table.clone(), source })?;
         }
+        tracing::debug!(figures = ?plan.figures(), "table rows were compared");
         Ok(())
     }
 
@@ -398,4 +398,19 @@ impl Candidates {
         ]);
         Some(if nulls { Predicate::Or(vec![Predicate::IsNull(name.to_owned()), between]) } else { between })
     }
+}
+
+/// The field id of the table's column that a staged column goes to: by its source, as rows are bound, so that a rename in
+/// the table leaves it the same column.
+fn column_id(binding: &Binding, intake: &Intake, column: &str) -> Option<i32> {
+    let footers = intake.objects.iter().map(|found| &found.footer);
+    let of = |footer| binding.field_id(footer, column);
+    let id = footers.filter(|footer| footer.columns.iter().any(|c| c.name == column)).find_map(of);
+    id.or_else(|| intake.objects.first().and_then(|found| of(&found.footer)))
+}
+
+/// The key columns as the table calls them now. One that is gone is left out: [`Candidates::new`] says so.
+pub(crate) fn key_names(table: &Table, metadata: &TableMetadata, binding: &Binding, intake: &Intake) -> Vec<String> {
+    let name = |column: &String| metadata.current_schema().name_by_field_id(column_id(binding, intake, column)?);
+    table.primary_key.iter().filter_map(name).map(str::to_owned).collect()
 }

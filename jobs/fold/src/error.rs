@@ -65,8 +65,8 @@ pub enum Error {
         /// What to do.
         remedy: String,
     },
-    /// The pipeline is paused.
-    #[error("the pipeline is paused: {0}")]
+    /// The pipeline is paused, in the words of [`crate::pause::Pause::message`].
+    #[error("{0}")]
     Paused(String),
     /// This machine's clock and the store's are too far apart.
     #[error("this machine's clock is {seconds} s off the store's: more than {max} s makes minutes in keys unreliable")]
@@ -159,7 +159,31 @@ impl Error {
         match self {
             Self::Stopped { remedy, .. } => Some(remedy),
             Self::Clock { .. } => Some("set this machine's clock (NTP), then fold again"),
-            Self::Paused(_) => Some("`frazil unpause`, or `frazil recover` after a rollback, then fold again"),
+            Self::Paused(_) => {
+                Some("`frazil unpause`, or `frazil recover` after a rollback, then the same command again")
+            }
+            Self::Store(e) if e.kind() == Kind::Misconfigured => {
+                Some("let this account read and write the store that it names, then fold again")
+            }
+            Self::Catalog(e) if e.kind() == Kind::Misconfigured => {
+                Some("mend the catalog or the table as the message says, then fold again; nothing staged is lost")
+            }
+            Self::Object { source, .. } if source.kind() == Kind::Misconfigured => {
+                Some("fold with the version of frazil that staged it, or a newer one")
+            }
+            Self::Table { source, .. } => match (source.as_ref(), source.kind()) {
+                (Fault::Property { .. }, _) => Some("set the table property to what it may say, or unset it"),
+                (Fault::Unsupported(_), _) => {
+                    Some("rewrite the table without it, or fold with a version that reads it; nothing staged is lost")
+                }
+                (_, Kind::Misconfigured | Kind::Poison) => {
+                    Some("make the pipeline's `[table]` and the table fit each other; nothing staged is lost")
+                }
+                _ => None,
+            },
+            Self::Snapshot(e) if e.kind() == Kind::Misconfigured => {
+                Some("mend the table as the message says, then fold again; nothing staged is lost")
+            }
             _ => None,
         }
     }

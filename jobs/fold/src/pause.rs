@@ -23,6 +23,9 @@ pub struct Pause {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Whether its document could not be read.
+    #[serde(skip)]
+    pub unreadable: bool,
 }
 
 impl Pause {
@@ -30,6 +33,18 @@ impl Pause {
     #[must_use]
     pub fn is_of_rollback(&self) -> bool {
         self.why.as_ref().is_some_and(|why| why.starts_with(WHY))
+    }
+
+    /// What it says to whoever it holds back.
+    #[must_use]
+    pub fn message(&self, pipeline: &str) -> String {
+        let since = self.since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
+        let why = match &self.why {
+            _ if self.unreadable => format!(", by a document that can't be read (`{}`)", key::paused(pipeline)),
+            Some(why) => format!(": {why}"),
+            None => "; no reason was left".to_owned(),
+        };
+        format!("pipeline {pipeline} is paused{since}{why}")
     }
 
     /// Whether it holds a stage back.
@@ -45,9 +60,23 @@ impl Pause {
 /// When the store fails.
 pub async fn read(store: &dyn Store, name: &str) -> Result<Option<Pause>, Error> {
     match store.get(&key::paused(name)).await {
-        Ok(body) => Ok(Some(serde_json::from_slice(&body).unwrap_or_default())),
+        Ok(body) => {
+            let unreadable = Pause { unreadable: true, ..Pause::default() };
+            Ok(Some(serde_json::from_slice(&body).unwrap_or(unreadable)))
+        }
         Err(store::Error::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses to go on where a pipeline's stage is paused.
+///
+/// # Errors
+/// [`Error::Paused`] while the pause stands; the store's.
+pub async fn refuse(store: &dyn Store, name: &str, stage: Stage) -> Result<(), Error> {
+    match read(store, name).await? {
+        Some(pause) if pause.holds(stage) => Err(Error::Paused(pause.message(name))),
+        _ => Ok(()),
     }
 }
 
@@ -55,11 +84,12 @@ pub async fn read(store: &dyn Store, name: &str) -> Result<Option<Pause>, Error>
 #[must_use]
 pub fn with(before: Option<Pause>, stage: Option<Stage>, why: Option<String>, now: Timestamp) -> Pause {
     match before {
-        None => Pause { stage, since: Some(now.to_string()), why },
+        None => Pause { stage, since: Some(now.to_string()), why, unreadable: false },
         Some(before) => Pause {
             stage: if before.stage == stage { stage } else { None },
             since: before.since.or_else(|| Some(now.to_string())),
             why: why.or(before.why),
+            unreadable: false,
         },
     }
 }
@@ -93,7 +123,38 @@ pub async fn write(store: &dyn Store, name: &str, pause: Option<&Pause>) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use model::clock::ManualClock;
+    use testkit::store_memory::MemoryStore;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_pause_holds_its_stage_and_one_that_cannot_be_read_holds_all_and_says_so() {
+        let (both, said) = ([Stage::Ingest, Stage::Fold], "pipeline orders is paused");
+        for (body, held, message) in [
+            (
+                r#"{"stage":"fold","since":"2026-11-02T08:00:00Z","why":"moved"}"#,
+                &both[1..],
+                "since 2026-11-02T08:00:00Z: moved",
+            ),
+            (r#"{"stage":"ingest"}"#, &both[..1], "no reason was left"),
+            ("{}", &both, "no reason was left"),
+            ("what?", &both, "can't be read (`pipelines/orders/paused.json`)"),
+        ] {
+            let store = MemoryStore::new(Arc::new(ManualClock::new(Timestamp::from_micros(1))));
+            store.insert(&key::paused("orders"), Bytes::from(body));
+            for stage in both {
+                let found = refuse(&store, "orders", stage).await.map_err(|error| error.to_string());
+                assert_eq!(found.is_err(), held.contains(&stage), "{body} {stage:?}");
+                if let Err(text) = found {
+                    assert!(text.starts_with(said) && text.ends_with(message), "{text}");
+                }
+                assert!(refuse(&store, "others", stage).await.is_ok());
+            }
+        }
+    }
 
     #[test]
     fn stages_are_held_and_let_go_one_by_one() {

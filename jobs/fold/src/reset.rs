@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::clock::Minute;
 use model::coordinate::{SourceId, TopicPartition};
-use model::ledger::Epoch;
+use model::interval::{Interval, Intervals};
+use model::ledger::{Epoch, Ledger};
 use serde::Serialize;
 use staging::key::StagedKey;
 use staging::object::{self, Object};
@@ -13,6 +14,7 @@ use crate::error::Error;
 use crate::evidence;
 use crate::intake;
 use crate::report::TableReport;
+use crate::rewind::never_folded;
 use crate::run::{Ended, Fold};
 use crate::state::State;
 
@@ -52,11 +54,39 @@ pub struct ResetPlan {
     pub rows_kept: u64,
 }
 
+/// A message names so many topics, and so many runs of a topic's partitions.
+const NAMED_MAX: usize = 8;
+
 /// A reset may be said this long before its minute, in minutes.
 const RESET_AHEAD_MINUTES_MAX: i64 = 24 * 60;
 
 fn refused(code: &'static str, message: String, remedy: &str) -> Error {
     Error::Stopped { code, message, remedy: remedy.to_owned() }
+}
+
+/// The topics of a ledger with their partitions, as a person would name them. Long lists are cut.
+fn folded_so_far(ledger: &Ledger) -> Vec<String> {
+    let mut topics: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
+    let partitions: Vec<TopicPartition> = ledger.partitions().map(|(at, _)| at).collect();
+    for at in &partitions {
+        topics.entry(&at.topic).or_default().insert(at.partition);
+    }
+    let mut named: Vec<String> = Vec::new();
+    for (topic, partitions) in topics.iter().take(NAMED_MAX) {
+        let all: Intervals = partitions.iter().filter_map(|p| Interval::new((*p).into(), (*p).into()).ok()).collect();
+        let spans: Vec<String> = all
+            .as_slice()
+            .iter()
+            .map(|i| if i.first() == i.last() { i.first().to_string() } else { format!("{}-{}", i.first(), i.last()) })
+            .take(NAMED_MAX)
+            .collect();
+        let more = if all.as_slice().len() > NAMED_MAX { ", …" } else { "" };
+        named.push(format!("topic `{topic}`, partitions {}{more}", spans.join(", ")));
+    }
+    if topics.len() > NAMED_MAX {
+        named.push(format!("and {} more topics", topics.len() - NAMED_MAX));
+    }
+    named
 }
 
 impl Reset {
@@ -93,16 +123,17 @@ impl Fold {
     async fn reset_of(&self, reset: &Reset) -> Result<(ResetPlan, State, model::clock::Timestamp), Error> {
         let (store, name) = (self.store.as_ref(), &self.pipeline.table.name);
         let loaded = self.catalog.load(name).await?;
-        let unknown = || {
+        let unknown = |known: &[String]| {
             let what = format!("topic `{}`", reset.topic);
             let what = reset.partition.map_or(what.clone(), |partition| format!("partition {partition} of {what}"));
-            refused(
-                "fold.reset_unknown",
-                format!("nothing of {what} was ever folded into {name}"),
-                "name another topic",
-            )
+            let known = if known.is_empty() { "nothing at all".to_owned() } else { known.join("; ") };
+            let message = format!("nothing of {what} was ever folded into {name}; what was: {known}");
+            refused("fold.reset_unknown", message, "name a topic and a partition that were folded, or no partition")
         };
-        let Some(loaded) = loaded else { return Err(unknown()) };
+        let Some(loaded) = loaded else {
+            never_folded(store, &self.id, name).await?;
+            return Err(unknown(&[]));
+        };
         let state = State::read(store, &self.pipeline, &self.id, loaded).await?;
         let ledger = &state.ledger.clone();
         let known: Vec<_> = ledger.partitions().filter(|(at, _)| reset.is_about(at)).collect();
@@ -134,7 +165,7 @@ impl Fold {
             sources.retain(|source| found_in.contains(*source));
         }
         let mut sources = sources.into_iter();
-        let source = sources.next().ok_or_else(unknown)?.clone();
+        let source = sources.next().ok_or_else(|| unknown(&folded_so_far(ledger)))?.clone();
         if sources.next().is_some() {
             return Err(refused(
                 "fold.reset_source",

@@ -9,7 +9,7 @@ use model::coverage::Coverage;
 use model::id::TableUuid;
 use model::interval::Intervals;
 use model::ledger::{Ledger, Pointer};
-use model::settlement::summary_key;
+use model::settlement::{SUMMARY_KEYS, summary_key};
 use staging::footer::Footer;
 use table::snapshot::ancestry;
 
@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::evidence;
 use crate::ledger_property;
 use crate::plan::Found;
+use crate::rewind::never_folded;
 use crate::run::Fold;
 use crate::state::{State, commit_of, never_delivered, settlements_of};
 
@@ -106,7 +107,10 @@ impl Fold {
     /// Those of a fold's start: a table that other hands moved says nothing that a deletion may rest on.
     pub async fn retained(&self, time: Timestamp) -> Result<Option<Retained>, Error> {
         let store = self.store.as_ref();
-        let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else { return Ok(None) };
+        let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else {
+            never_folded(store, &self.id, &self.pipeline.table.name).await?;
+            return Ok(None);
+        };
         let state = State::read(store, &self.pipeline, &self.id, loaded).await?;
         if state.first_run {
             return Ok(None);
@@ -115,7 +119,7 @@ impl Fold {
         let mut named = BTreeSet::new();
         for snapshot in metadata.snapshots() {
             let summary = &snapshot.summary().additional_properties;
-            let keys = summary.keys().filter(|key| key.starts_with("frazil.commit."));
+            let keys = summary.keys().filter(|key| key.starts_with(SUMMARY_KEYS));
             named.extend(keys.filter_map(|key| commit_of(summary, key)).map(|(_, settlement)| settlement.to_owned()));
         }
         for text in ledger_property::all(metadata).into_values() {

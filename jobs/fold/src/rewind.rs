@@ -13,6 +13,7 @@ use model::interval::Intervals;
 use model::ledger::{self, Ledger};
 use model::run::Stage;
 use model::settlement::{Offsets, summary_key};
+use pipeline::resolved::TableName;
 use serde::Serialize;
 use staging::list;
 use staging::object::{self, Object};
@@ -25,7 +26,7 @@ use crate::history;
 use crate::ledger_property;
 use crate::pause;
 use crate::run::Fold;
-use crate::state::{commit_of, passed_over, read_settlement};
+use crate::state::{commit_of, never_another, passed_over, read_settlement};
 
 mod recover;
 
@@ -99,6 +100,14 @@ fn nothing_missing(parts: &[&Rewound]) -> Result<(), Error> {
     ))
 }
 
+/// Makes sure that a table which is not there never was, as far as settlements tell.
+///
+/// # Errors
+/// [`Error::Stopped`] that names a settlement where the table was folded into, with what to do; the store's.
+pub async fn never_folded(store: &dyn Store, id: &PipelineId, table: &TableName) -> Result<(), Error> {
+    never_another(store, id, table, None).await
+}
+
 impl Fold {
     /// What [`Fold::rollback`] would do.
     ///
@@ -158,8 +167,13 @@ impl Fold {
 
     async fn loaded(&self) -> Result<Loaded, Error> {
         let name = &self.pipeline.table.name;
-        let none = || stopped("fold.no_table", format!("there is no table {name}"), "fold something first");
-        self.catalog.load(name).await?.ok_or_else(none)
+        match self.catalog.load(name).await? {
+            Some(loaded) => Ok(loaded),
+            None => {
+                never_folded(self.store.as_ref(), &self.id, name).await?;
+                Err(stopped("fold.no_table", format!("there is no table {name}"), "fold something first"))
+            }
+        }
     }
 
     async fn rollback_of(&self, loaded: &Loaded, target: Target) -> Result<RollbackPlan, Error> {

@@ -99,7 +99,7 @@ impl Fold {
     /// # Errors
     /// See [`Error`]. After any of them the table is as it was or holds the whole commit, and nothing staged is lost.
     pub async fn run(&self) -> Result<Report, Error> {
-        self.not_paused().await?;
+        pause::refuse(self.store.as_ref(), &self.pipeline.name, Stage::Fold).await?;
         let budget = self.budget().await?;
         if self.settings.dry_run {
             return self.fold(budget).await;
@@ -144,15 +144,6 @@ impl Fold {
         Ok(())
     }
 
-    async fn not_paused(&self) -> Result<(), Error> {
-        match pause::read(self.store.as_ref(), &self.pipeline.name).await? {
-            Some(pause) if pause.holds(Stage::Fold) => {
-                Err(Error::Paused(pause.why.unwrap_or_else(|| "no reason was left".to_owned())))
-            }
-            _ => Ok(()),
-        }
-    }
-
     async fn fold(&self, budget: Budget) -> Result<Report, Error> {
         let mut report = Report { runs: 1, ..Report::default() };
         let mut damaged: BTreeMap<String, String> = BTreeMap::new();
@@ -178,7 +169,7 @@ impl Fold {
                         return Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts });
                     }
                     // A rollback pauses before it commits: a run that it overtook must not undo it.
-                    self.not_paused().await?;
+                    pause::refuse(self.store.as_ref(), &self.pipeline.name, Stage::Fold).await?;
                 }
             }
         }
@@ -355,9 +346,13 @@ impl Fold {
     ) -> Result<Result<Vec<DataFile>, (String, String)>, Error> {
         let name = self.pipeline.table.name.to_string();
         let fault = |source: Fault| Error::table(name.clone(), source);
-        let keys = &self.pipeline.table.primary_key;
+        // Bloom filters are for those who look rows up by their keys.
+        let keys = match self.pipeline.table.mode {
+            Mode::Append => Vec::new(),
+            Mode::Dedup => dedup::key_names(&self.pipeline.table, &state.loaded.metadata, binding, intake),
+        };
         let target =
-            Target::new(&state.loaded.metadata, keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
+            Target::new(&state.loaded.metadata, &keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
         let target = Arc::new(target);
         let Budget { memory_bytes, .. } = self.settings.budget;
         let rows_bytes = self.settings.budget.rows_bytes();

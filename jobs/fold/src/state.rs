@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use iceberg::io::FileIO;
 use iceberg::spec::{SnapshotRef, TableMetadata};
 use model::clock::Timestamp;
 use model::coordinate::TopicPartition;
@@ -10,7 +11,7 @@ use model::id::{CommitId, PipelineId, TableUuid};
 use model::interval::Intervals;
 use model::ledger::{self, Ledger};
 use model::mutation::{self, Mutation};
-use model::settlement::{Settlement, summary_key};
+use model::settlement::{SUMMARY_KEYS, Settlement, summary_key};
 use pipeline::resolved::{Exists, Pipeline, TableName};
 use staging::key;
 use staging::store::{self, Store};
@@ -41,6 +42,8 @@ pub(crate) struct State {
     pub(crate) binding: Option<Binding>,
     /// Whether this pipeline has never committed to the table.
     pub(crate) first_run: bool,
+    /// Properties that the table has lost and an earlier metadata file holds: the next commit puts them back.
+    pub(crate) restored: BTreeMap<String, String>,
 }
 
 /// One snapshot's word for a pipeline's commit: its id and the key of its settlement.
@@ -66,6 +69,24 @@ impl State {
         let metadata = &loaded.metadata;
         let uuid = TableUuid::new(metadata.uuid().to_string());
         if !metadata.properties().contains_key(bind::MAPPING_VERSION) {
+            let ours = |snapshot: &&SnapshotRef| {
+                snapshot.summary().additional_properties.keys().any(|key| key.starts_with(SUMMARY_KEYS))
+            };
+            if let Some(snapshot) = ancestry(metadata).find(ours) {
+                return Err(Error::Stopped {
+                    code: "fold.properties_unset",
+                    message: format!(
+                        "{} has lost the properties that frazil keeps in it (`{}` is not there), and snapshot {} carries a \
+                         commit of ours: somebody unset them",
+                        loaded.name,
+                        bind::MAPPING_VERSION,
+                        snapshot.snapshot_id()
+                    ),
+                    remedy: "`frazil recover --refold` takes the ledger of main's newest commit and puts the properties back \
+                             from an earlier metadata file; nothing staged is lost meanwhile"
+                        .to_owned(),
+                });
+            }
             return Err(Error::Stopped {
                 code: "fold.foreign_table",
                 message: format!("{} exists and was not made by frazil", loaded.name),
@@ -87,17 +108,26 @@ impl State {
                 });
             }
             let ledger = Ledger::empty(Timestamp::from_micros(0).minute());
-            return Ok(Self { loaded, uuid, ledger, binding: None, first_run: true });
+            return Ok(Self { loaded, uuid, ledger, binding: None, first_run: true, restored: BTreeMap::new() });
         };
         let ledger = ledger_property::read(store, &property, text).await?;
         history::not_moved(store, id, &ledger, &loaded).await?;
         Self::with_ledger(id, loaded, ledger)
     }
 
-    /// A table with a ledger that its history was held against, or that a person chose.
+    /// A table with a ledger that its history was held against.
     pub(crate) fn with_ledger(id: &PipelineId, loaded: Loaded, ledger: Ledger) -> Result<Self, Error> {
+        Self::with_restored(id, loaded, ledger, BTreeMap::new())
+    }
+
+    fn with_restored(
+        id: &PipelineId,
+        loaded: Loaded,
+        ledger: Ledger,
+        restored: BTreeMap<String, String>,
+    ) -> Result<Self, Error> {
         let name = bind::property(id);
-        let binding = match loaded.metadata.properties().get(&name) {
+        let binding = match restored.get(&name).or_else(|| loaded.metadata.properties().get(&name)) {
             Some(text) => Binding::from_property(&name, text)?,
             None => {
                 return Err(Error::Stopped {
@@ -108,7 +138,44 @@ impl State {
             }
         };
         let uuid = TableUuid::new(loaded.metadata.uuid().to_string());
-        Ok(Self { loaded, uuid, ledger, binding: Some(binding), first_run: false })
+        Ok(Self { loaded, uuid, ledger, binding: Some(binding), first_run: false, restored })
+    }
+
+    /// A table with a ledger that a person chose: what of our properties beside the ledger the table has lost is taken from
+    /// the newest earlier metadata file that holds it.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when no retained metadata file holds them.
+    pub(crate) async fn recovered(io: &FileIO, id: &PipelineId, loaded: Loaded, ledger: Ledger) -> Result<Self, Error> {
+        let wanted = [bind::MAPPING_VERSION.to_owned(), bind::property(id)];
+        let mut lost: Vec<&String> =
+            wanted.iter().filter(|name| !loaded.metadata.properties().contains_key(*name)).collect();
+        let mut restored = BTreeMap::new();
+        for earlier in loaded.metadata.metadata_log().iter().rev() {
+            if lost.is_empty() {
+                break;
+            }
+            // One that is gone or can't be read is as good as one that says nothing.
+            let Ok(earlier) = TableMetadata::read_from(io, &earlier.metadata_file).await else { continue };
+            lost.retain(|name| match earlier.properties().get(*name) {
+                Some(text) => {
+                    restored.insert((*name).clone(), text.clone());
+                    false
+                }
+                None => true,
+            });
+        }
+        if let Some(name) = lost.first() {
+            return Err(Error::Stopped {
+                code: "fold.columns",
+                message: format!(
+                    "{} has lost its property `{name}`, and no retained metadata file holds it",
+                    loaded.name
+                ),
+                remedy: "set the property back by hand, from a backup of the table's metadata".to_owned(),
+            });
+        }
+        Self::with_restored(id, loaded, ledger, restored)
     }
 
     /// The exact offsets behind the ledger's `undelivered` counts, for the partitions in which something staged lies where

@@ -11,14 +11,13 @@ use model::failure::Kind;
 use model::id::{Ids, PipelineId};
 use pipeline::environment::{Catalog, Environment, Location};
 use pipeline::resolved::Pipeline;
-use serde::Deserialize;
 use staging::local::LocalStore;
 use staging::store::{Put, Store};
 
 use crate::Session;
 use crate::manners::failure::Failure;
 
-/// A pause's or an id's document is a line or two; a larger one is something else.
+/// An id's document is a line; a larger one is something else.
 const SMALL_BYTES_MAX: u64 = 64 * 1024;
 
 /// The environment that a command line chose: `--dir`, or a block of `frazil.toml`.
@@ -78,10 +77,20 @@ pub(crate) fn misread(error: &pipeline::Error) -> Failure {
     let failure = Failure::of(error.kind(), error.code(), error);
     match error {
         pipeline::Error::Faults(faults) => match faults.first() {
-            Some(first) => failure.at(format!("{}:{}:{}", first.file.display(), first.line, first.column)),
+            Some(first) => failure
+                .at(format!("{}:{}:{}", first.file.display(), first.line, first.column))
+                .remedy("mend the file there; every fault of it is named"),
             None => failure,
         },
-        pipeline::Error::Unreadable { path, .. } => failure.at(path.display().to_string()),
+        pipeline::Error::Unreadable { path, .. } => failure
+            .at(path.display().to_string())
+            .remedy("check the path and who may read it; --dir and --env choose where pipelines are"),
+        pipeline::Error::UnknownEnvironment { .. } => {
+            failure.remedy("choose one of them with --env (FRAZIL_ENV), or add a block for it")
+        }
+        pipeline::Error::UnknownPipeline { .. } => {
+            failure.remedy("name one of them, or the path of a pipeline file; --dir and --env choose where they are")
+        }
         pipeline::Error::NoPipeline { .. } => {
             failure.remedy("name a pipeline file, or choose where it is with --dir or --env")
         }
@@ -146,7 +155,13 @@ pub(crate) fn has_catalog(environment: &Environment) -> bool {
 
 /// A store's error.
 pub(crate) fn stored(error: &staging::store::Error) -> Failure {
-    Failure::of(error.kind(), "store", error)
+    let failure = Failure::of(error.kind(), "store", error);
+    match error.kind() {
+        Kind::Misconfigured => {
+            failure.remedy("let this account read and write the store that it names, then try again")
+        }
+        _ => failure,
+    }
 }
 
 /// The pipeline's id: fixed at its first run, and from then on read.
@@ -250,49 +265,6 @@ async fn stored_id(store: &dyn Store, key: &str, name: &str) -> Result<Option<Pi
     let text = str::from_utf8(&body).map_err(|_| corrupt())?;
     let id: PipelineId = text.trim_end().parse().map_err(|_| corrupt())?;
     if id.name() == name { Ok(Some(id)) } else { Err(corrupt()) }
-}
-
-/// What a pause holds back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
-    Ingest,
-    Fold,
-}
-
-/// A pause, as it is stored: `{stage, since, why}`; without a stage it holds everything.
-#[derive(Debug, Deserialize)]
-struct Pause {
-    stage: Option<String>,
-    since: Option<String>,
-    why: Option<String>,
-}
-
-/// Refuses to go on where the pipeline is paused.
-///
-/// # Errors
-/// Exit 4 while the pause stands; a pause that can't be read holds too.
-pub(crate) async fn not_paused(store: &dyn Store, name: &str, stage: Stage) -> Result<(), Failure> {
-    let key = staging::key::paused(name);
-    let Some(body) = small(store, &key).await? else { return Ok(()) };
-    let paused = |message: String| {
-        Failure::new(Kind::Retry, "pipeline.paused", message)
-            .at(key.clone())
-            .remedy("it goes on once the pause is taken back")
-    };
-    let Ok(pause) = serde_json::from_slice::<Pause>(&body) else {
-        return Err(paused(format!("pipeline {name} is paused, by a document that can't be read")));
-    };
-    let held = match pause.stage.as_deref() {
-        Some("ingest") => stage == Stage::Ingest,
-        Some("fold") => stage == Stage::Fold,
-        _ => true,
-    };
-    if !held {
-        return Ok(());
-    }
-    let since = pause.since.map_or_else(String::new, |since| format!(" since {since}"));
-    let why = pause.why.map_or_else(String::new, |why| format!(": {why}"));
-    Err(paused(format!("pipeline {name} is paused{since}{why}")))
 }
 
 /// A small object's body, if there is one.

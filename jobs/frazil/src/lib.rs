@@ -149,10 +149,19 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
 fn misunderstood(error: &clap::Error, glance: &Glance, output: &mut Output<'_>) -> Exit {
     let rendered = error.render().to_string();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match output.text(&rendered) {
-            Ok(()) => Exit::Done,
-            Err(failure) => failure.exit(),
-        },
+        kind @ (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            let said = match kind {
+                ErrorKind::DisplayVersion => output.about(None, "version", env!("CARGO_PKG_VERSION"), &rendered),
+                _ => output.about(glance.command.as_deref(), "help", &rendered, &rendered),
+            };
+            match said {
+                Ok(()) => Exit::Done,
+                Err(failure) => {
+                    output.fail(glance.command.as_deref(), &failure);
+                    failure.exit()
+                }
+            }
+        }
         _ if glance.json => {
             let message = rendered.strip_prefix("error: ").unwrap_or(&rendered).trim_end();
             let first = message.split("\n\n").next().unwrap_or(message);
@@ -170,7 +179,7 @@ fn misunderstood(error: &clap::Error, glance: &Glance, output: &mut Output<'_>) 
     }
 }
 
-/// The answer to Ctrl-C, on the process's own streams: whatever the command was doing, what it stored is whole.
+/// The answer to Ctrl-C and to SIGTERM, on the process's own streams: whatever the command was doing, what it stored is whole.
 pub fn interrupted(arguments: &[OsString], stdout: &mut (dyn Write + Send), stderr: &mut (dyn Write + Send)) -> Exit {
     let glance = Glance::at(arguments);
     let failure = Failure::new(Kind::Retry, "interrupted", "interrupted; what was stored is whole")

@@ -19,7 +19,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    watch_interrupt(arguments.clone());
+    watch_signals(arguments.clone());
     let host = Host {
         stdin: &mut std::io::BufReader::new(std::io::stdin()),
         stdout: &mut std::io::stdout(),
@@ -45,11 +45,13 @@ fn start_log(level: Option<&str>) {
     log::init(&config);
 }
 
-/// Ctrl-C ends the process at once, wherever it is: everything stored is stored whole, and a fold or an ingest that was
+/// Ctrl-C or a SIGTERM (a scheduler's, a container's) ends the process at once, wherever it is: everything stored is stored whole, and a fold or an ingest that was
 /// cut off is taken up by the next. A thread waits for it, since the work itself may be far from any point where it
 /// could look.
-fn watch_interrupt(arguments: Vec<OsString>) {
-    let Ok(mut signals) = signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT]) else {
+fn watch_signals(arguments: Vec<OsString>) {
+    let Ok(mut signals) =
+        signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])
+    else {
         // Then the signal's default stands: the process ends, without a last word.
         return;
     };

@@ -19,7 +19,10 @@ impl Remote {
     /// One client for store and tables.
     async fn s3(&self) -> Result<&aws::s3::S3, Failure> {
         let client = self.s3.get_or_try_init(aws::s3::S3::connect).await;
-        client.map_err(|e| Failure::of(e.kind(), "aws.settings", &e))
+        client.map_err(|e| {
+            let failure = Failure::of(e.kind(), "aws.settings", &e);
+            failure.remedy("set region and credentials as for any AWS SDK: AWS_REGION, AWS_PROFILE, a role")
+        })
     }
 
     /// The store of a bucket.

@@ -44,7 +44,10 @@ impl Tables {
         let (io, warehouse) = match &environment.warehouse {
             Location::File(folder) => {
                 let location = storage::location_of(folder);
-                let refused = |e| Failure::of(Kind::Misconfigured, "environment.warehouse", &e);
+                let refused = |e| {
+                    let failure = Failure::of(Kind::Misconfigured, "environment.warehouse", &e);
+                    failure.remedy("choose another folder for the warehouse, in frazil.toml or with --dir")
+                };
                 (storage::local(), location.map_err(refused)?)
             }
             bucket @ Location::S3 { .. } => (session.remote.file_io().await?, bucket.to_string()),
@@ -107,7 +110,13 @@ impl Tables {
 }
 
 fn failed(error: &table::catalog::Error) -> Failure {
-    Failure::of(error.kind(), "catalog", error)
+    let failure = Failure::of(error.kind(), "catalog", error);
+    match error.kind() {
+        Kind::Misconfigured | Kind::Poison => failure.remedy(
+            "check the catalog's file and its folder, and who may use them; --dir, --env and frazil.toml say where it is",
+        ),
+        _ => failure,
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 #[path = "manners/decisions.rs"]
 mod decisions;
+#[path = "manners/process.rs"]
+mod process;
 
 /// A folder to run commands in.
 struct Place {
@@ -99,6 +101,8 @@ impl Place {
             let error = document["error"].as_object().unwrap();
             let members: Vec<&str> = error.keys().map(String::as_str).collect();
             assert!(["kind", "code", "message", "where", "remedy"].iter().all(|m| members.contains(m)), "{members:?}");
+            // Whoever meets it is told what to do: every failure that these tests make is looked at here.
+            assert!(error["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "no remedy: {document}");
         }
         (left.exit, document)
     }
@@ -173,6 +177,25 @@ fn a_command_line_that_is_not_understood_is_answered_in_the_form_asked_for() {
     ];
     for command in commands {
         assert!(left.stdout.contains(command));
+    }
+}
+
+#[test]
+fn help_and_version_are_one_document_too() {
+    let place = Place::new();
+    let version = place.run(&["--json", "--version"]);
+    assert_eq!(
+        (version.exit, version.document()),
+        (Exit::Done, json!({"schema": "frazil/1", "ok": true, "version": env!("CARGO_PKG_VERSION")}))
+    );
+    assert_eq!(place.run(&["--version"]).stdout, format!("frazil {}\n", env!("CARGO_PKG_VERSION")));
+    for (arguments, schema) in
+        [(&["--help", "--json"][..], "frazil/1"), (&["fold", "--json", "--help"], "frazil.fold/1")]
+    {
+        let left = place.run(arguments);
+        let document = left.document();
+        assert_eq!((left.exit, &document["schema"], &document["ok"]), (Exit::Done, &json!(schema), &json!(true)));
+        assert!(document["help"].as_str().unwrap().contains("Usage:"));
     }
 }
 
@@ -391,13 +414,34 @@ fn a_paused_pipeline_is_tried_again_later() {
     let place = Place::with_pipeline();
     place.write("event.json", events(20, 0.0).remove(0));
     place.write("dir/pipelines/employee/paused.json", r#"{"why":"rolled back"}"#);
-    let (exit, _) = place.refused(&["ingest", "--event", "event.json"]);
-    assert_eq!(exit, Exit::TryAgain);
-    let (exit, _) = place.refused(&["fold"]);
-    assert_eq!(exit, Exit::TryAgain);
+    for body in [r#"{"why":"rolled back"}"#, "what?"] {
+        place.write("dir/pipelines/employee/paused.json", body);
+        let said = [&["ingest", "--event", "event.json"][..], &["fold"]].map(|arguments| {
+            let (exit, document) = place.json(arguments);
+            assert_eq!((exit, &document["error"]["code"]), (Exit::TryAgain, &json!("fold.paused")));
+            document["error"].clone()
+        });
+        assert_eq!(said[0], said[1], "a pause says one thing, whoever meets it");
+        assert_eq!(said[0]["message"].as_str().unwrap().contains("can't be read"), body == "what?");
+    }
     std::fs::remove_file(place.path("dir/pipelines/employee/paused.json")).unwrap();
     place.done(&["ingest", "--event", "event.json"]);
     place.done(&["fold"]);
+}
+
+#[test]
+fn a_staged_object_that_can_not_be_read_is_an_answer_of_no() {
+    let place = Place::with_pipeline();
+    place.write("event.json", events(20, 0.0).remove(0));
+    let staged = place.done(&["ingest", "--event", "event.json"])["staged"][0].as_str().unwrap().to_owned();
+    let object = place.path("dir").join(&staged);
+    let mut bytes = std::fs::read(&object).unwrap();
+    bytes.truncate(bytes.len() / 2);
+    std::fs::write(&object, bytes).unwrap();
+    let (exit, document) = place.json(&["fold"]);
+    assert_eq!((exit, &document["ok"], &document["tables"][0]["rows_added"]), (Exit::No, &json!(true), &json!(0)));
+    assert!(document["quarantined"].to_string().contains(&staged), "{document}");
+    assert_eq!(place.json(&["fold", "--dry-run"]).0, Exit::No);
 }
 
 #[test]

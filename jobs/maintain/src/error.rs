@@ -66,6 +66,12 @@ impl Error {
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Self::Table(e) => e.remedy(),
+            Self::Store(e) if e.kind() == Kind::Misconfigured => {
+                Some("let this account list, read and delete in the store that it names, then maintain again")
+            }
+            Self::Object { source, .. } if source.kind() == Kind::Misconfigured => {
+                Some("maintain with the version of frazil that staged it, or a newer one")
+            }
             _ => None,
         }
     }

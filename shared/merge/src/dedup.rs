@@ -6,7 +6,8 @@
 //! stays. Without an event time the whole table is looked at, and the first row of each key enters.
 //!
 //! Use: [`Dedup::add`] for every batch of rows that want to enter, [`Dedup::meet`] for batches of the table's rows (only
-//! those that [`Dedup::event_times`] covers matter), then [`Dedup::finish`].
+//! those that [`Dedup::event_times`] covers and that have one of [`Dedup::keys`] matter) in any order, then
+//! [`Dedup::finish`].
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, PrimitiveArray, StringViewArray};
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
@@ -117,6 +118,14 @@ impl Dedup {
     #[must_use]
     pub fn distinct_keys(&self) -> usize {
         self.keys.len()
+    }
+
+    /// The distinct keys, as arrays of the key columns' types.
+    ///
+    /// # Errors
+    /// [`Error::Arrow`], which would be a bug: the keys were made from such arrays.
+    pub fn keys(&self) -> Result<Vec<ArrayRef>, Error> {
+        self.keys.columns()
     }
 
     /// Bytes held beside the arrays that were handed in.

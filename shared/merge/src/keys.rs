@@ -51,6 +51,14 @@ impl Keys {
         self.ends.len()
     }
 
+    /// The distinct keys as columns, by number.
+    pub(crate) fn columns(&self) -> Result<Vec<ArrayRef>, Error> {
+        let parser = self.converter.parser();
+        let rows = (0..self.len()).filter_map(|n| u32::try_from(n).ok());
+        let rows = rows.map(|number| parser.parse(of(&self.bytes, &self.ends, number)));
+        Ok(self.converter.convert_rows(rows)?)
+    }
+
     /// Bytes held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.bytes.capacity()

@@ -9,10 +9,13 @@ use crate::interval::Intervals;
 use crate::ledger::{Counts, Ledger};
 use crate::stored::{self, Contract, Tag};
 
+/// How the summary keys of all pipelines' commits begin.
+pub const SUMMARY_KEYS: &str = "frazil.commit.";
+
 /// The summary key of a snapshot that carries a pipeline's commit: `<commit-id> <settlement key>`.
 #[must_use]
 pub fn summary_key(pipeline: &PipelineId) -> String {
-    format!("frazil.commit.{pipeline}")
+    format!("{SUMMARY_KEYS}{pipeline}")
 }
 
 /// Exact offsets of one partition.

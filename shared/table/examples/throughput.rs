@@ -1,10 +1,10 @@
-//! How fast rows become data files: `cargo run --release -p table --example throughput [rows] [seed|varied] [stages]`.
+//! How fast rows become data files: `cargo run --release -p table --example throughput [rows] [seed|varied] [stages|filters]`.
 //!
 //! Employee rows (seven columns and five of the Kafka record) in batches of 10,000, text as views, partitioned by
 //! `bucket(8, employee_id), hour(start_date)`. `seed` has the values of the examples frazil grew from (a hundred names, one
 //! hour and some late rows); `varied` has a name and an address of its own in every row and spreads over 24 hours.
-//! Prints rows a second of processor time (one thread; where the system tells it, else of the clock), and with `stages` the
-//! cost of each step alone.
+//! Prints rows a second of processor time (one thread; where the system tells it, else of the clock), with `stages` the
+//! cost of each step alone. With `filters` the first column and the name have bloom filters, as keys have.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -60,6 +60,8 @@ fn main() {
     let batches: Vec<RecordBatch> =
         (0..rows.div_ceil(BATCH_ROWS)).map(|n| batch(n, varied, &ids, Arc::clone(&arrow))).collect();
 
+    let filters = arguments.get(3).is_some_and(|word| word == "filters");
+    let keys = if filters { vec!["employee_id".to_owned(), "name".to_owned()] } else { Vec::new() };
     let by_start = SortField { column: "start_date".to_owned(), descending: true, nulls_first: false };
     for (label, order) in [
         ("arrival order", SortOrder::unsorted_order()),
@@ -72,7 +74,7 @@ fn main() {
                 Arc::new(order),
                 &std::collections::HashMap::new(),
                 "memory://bench/table",
-                &[],
+                &keys,
                 FileIO::new_with_memory(),
                 Arc::new(SeededIds::new(8)),
             )

@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef as ArrowSchemaRef;
 use iceberg::io::FileIO;
-use iceberg::spec::{PartitionSpec, PartitionSpecRef, SchemaRef, SortOrder, SortOrderRef, Struct, TableMetadata};
+use iceberg::spec::{
+    PartitionSpec, PartitionSpecRef, SchemaRef, SortOrder, SortOrderRef, Struct, TableMetadata, Transform,
+};
 use model::id::Ids;
 use parquet::schema::types::SchemaDescriptor;
 
@@ -50,7 +52,7 @@ impl fmt::Debug for Target {
 impl Target {
     /// Files of a table as its metadata says: current schema, default spec and order, properties, and the data folder
     /// (`write.data.path`, else `data` under the table's location). `key_columns` get bloom filters beside those
-    /// that properties name.
+    /// that properties name, unless the partition says their value.
     ///
     /// # Errors
     /// [`Fault::Property`] for a property that means nothing, [`Fault::Request`] for a key column that is not there.
@@ -89,7 +91,9 @@ impl Target {
         names: Arc<dyn Ids>,
     ) -> Result<Self, Fault> {
         let sorted: Vec<i32> = order.fields.iter().map(|field| field.source_id).collect();
-        let settings = Settings::new(properties, &schema, &sorted, key_columns)?;
+        let identity = spec.fields().iter().filter(|field| field.transform == Transform::Identity);
+        let pinned: Vec<i32> = identity.map(|field| field.source_id).collect();
+        let settings = Settings::new(properties, &schema, &sorted, &pinned, key_columns)?;
         let folder = match properties.get("write.data.path") {
             Some(path) => path.trim_end_matches('/').to_owned(),
             None => format!("{}/data", location.trim_end_matches('/')),

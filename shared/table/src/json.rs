@@ -4,6 +4,10 @@
 //! `"-Infinity"`; a timestamp with a zone is RFC 3339 in UTC with `Z`, one without has no `Z`, both with six digits (nine
 //! where the unit is nanoseconds); dates are `YYYY-MM-DD`, times `HH:MM:SS.ffffff`; binary is base64; maps are arrays of
 //! `{"key", "value"}`; nulls are written, never left out.
+//!
+//! A year has four digits from 0 to 9999, as RFC 3339 wants it. Any other has a sign and at least six digits, the expanded
+//! form of ISO 8601 (`+010000-01-01T00:00:00.000000Z`), which ECMAScript's `Date` reads: every value that a column can hold
+//! is written exactly.
 
 use std::borrow::Cow;
 
@@ -15,7 +19,7 @@ use arrow::datatypes::{
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat};
+use chrono::{Datelike, NaiveDate, NaiveTime};
 
 /// How deep values may nest: no type of ours nests deeper, and a deeper one is refused rather than recursed into.
 const DEPTH_MAX: usize = 128;
@@ -304,10 +308,16 @@ fn key(keys: &dyn Array, row: usize) -> Option<usize> {
     }
 }
 
-/// Days since the epoch as a calendar date; outside the calendar's years, the exact number with its unit.
+/// Days since the epoch as a date of the proleptic Gregorian calendar.
 fn date(days: i64) -> String {
-    let date = i32::try_from(days).ok().and_then(NaiveDate::from_epoch_days);
-    date.map_or_else(|| format!("{days}d"), |d| d.format("%Y-%m-%d").to_string())
+    // The calendar repeats itself every 400 years, so that years beyond a library's are those of another cycle.
+    const CYCLE_DAYS: i64 = 146_097;
+    const CYCLE_YEARS: i64 = 400;
+    let (cycles, within) = (days.div_euclid(CYCLE_DAYS), days.rem_euclid(CYCLE_DAYS));
+    let Some(date) = i32::try_from(within).ok().and_then(NaiveDate::from_epoch_days) else { return format!("{days}d") };
+    let year = i64::from(date.year()) + cycles * CYCLE_YEARS;
+    let year = if (0..=9999).contains(&year) { format!("{year:04}") } else { format!("{year:+07}") };
+    format!("{year}-{:02}-{:02}", date.month(), date.day())
 }
 
 fn time(array: &dyn Array, row: usize) -> Result<String, Error> {
@@ -332,33 +342,23 @@ fn time(array: &dyn Array, row: usize) -> Result<String, Error> {
     Ok(time.format(&format!("%H:%M:%S{digits}")).to_string())
 }
 
-/// An instant as text; outside the calendar's years, the exact number with its unit.
+/// An instant as text.
 fn timestamp(array: &dyn Array, row: usize, unit: TimeUnit, zoned: bool) -> String {
-    let (raw, name, instant) = match unit {
-        TimeUnit::Second => {
-            let n = array.as_primitive::<TimestampSecondType>().value(row);
-            (n, "s", DateTime::from_timestamp(n, 0))
-        }
-        TimeUnit::Millisecond => {
-            let n = array.as_primitive::<TimestampMillisecondType>().value(row);
-            (n, "ms", DateTime::from_timestamp_millis(n))
-        }
-        TimeUnit::Microsecond => {
-            let n = array.as_primitive::<TimestampMicrosecondType>().value(row);
-            (n, "us", DateTime::from_timestamp_micros(n))
-        }
-        TimeUnit::Nanosecond => {
-            let n = array.as_primitive::<TimestampNanosecondType>().value(row);
-            (n, "ns", Some(DateTime::from_timestamp_nanos(n)))
-        }
+    // The count of an instant, how many of it make a second, and the digits that a fraction of one is written with.
+    let (count, per_second, digits) = match unit {
+        TimeUnit::Second => (array.as_primitive::<TimestampSecondType>().value(row), 1, 6),
+        TimeUnit::Millisecond => (array.as_primitive::<TimestampMillisecondType>().value(row), 1_000, 6),
+        TimeUnit::Microsecond => (array.as_primitive::<TimestampMicrosecondType>().value(row), 1_000_000, 6),
+        TimeUnit::Nanosecond => (array.as_primitive::<TimestampNanosecondType>().value(row), 1_000_000_000, 9),
     };
-    let Some(instant) = instant else { return format!("{raw}{name}") };
-    let digits = if unit == TimeUnit::Nanosecond { SecondsFormat::Nanos } else { SecondsFormat::Micros };
-    let mut text = instant.to_rfc3339_opts(digits, true);
-    if !zoned {
-        text.pop();
-    }
-    text
+    const DAY_SECONDS: i64 = 86_400;
+    let (seconds, fraction) = (count.div_euclid(per_second), count.rem_euclid(per_second));
+    let (days, second) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
+    let fraction = fraction * (10_i64.pow(digits) / per_second);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let width = digits as usize;
+    let zone = if zoned { "Z" } else { "" };
+    format!("{}T{hour:02}:{minute:02}:{second:02}.{fraction:0width$}{zone}", date(days))
 }
 
 fn uuid_text(uuid: u128) -> String {

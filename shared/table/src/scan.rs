@@ -1,10 +1,12 @@
 //! Reading a table: which files of a snapshot may hold matching rows, then the rows themselves.
 //!
 //! A [`Plan`] is plain data. It leaves out what can't match (by partition, by the manifests' bounds, by row group
-//! statistics) and gives everything else: rows that do not match come along, and the caller filters.
+//! statistics, by bloom filters) and gives everything else: rows that do not match come along, and the caller filters.
 //!
 //! A table with delete files, a format other than Parquet, encryption or files without field ids is refused by name.
 
+mod figures;
+mod keys;
 mod predicate;
 mod prune;
 mod read;
@@ -13,20 +15,32 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef as ArrowSchemaRef;
-use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use iceberg::ErrorKind;
 use iceberg::io::FileIO;
 use iceberg::spec::{
-    DataFile, DataFileFormat, FormatVersion, Literal, ManifestContentType, ManifestFile, ManifestList, PartitionSpec,
-    PrimitiveLiteral, Schema, SchemaRef, Snapshot, TableMetadata, Transform,
+    DataFile, DataFileFormat, FormatVersion, Literal, Manifest, ManifestContentType, ManifestFile, ManifestList,
+    PartitionSpec, PartitionSpecRef, PrimitiveLiteral, Schema, SchemaRef, Snapshot, TableMetadata, Transform,
 };
+use tokio::sync::Semaphore;
 
 use crate::fault::Fault;
 use crate::schema::align::Fill;
 use crate::schema::{Strings, arrow_schema};
+use figures::Counters;
+use keys::Wanted;
 use predicate::Bound;
 
+pub use figures::Figures;
+pub use keys::{KEYS_MAX, Keys};
 pub use predicate::{Comparison, Predicate};
+
+/// Manifests read at a time: each is a round trip, and some hundred KiB.
+const MANIFESTS_AT_ONCE: usize = 8;
+/// Files that [`Plan::execute_unordered`] reads at a time: a file is two or three round trips, one after the other.
+const FILES_AT_ONCE: usize = 8;
+/// What they may hold together, in KiB as they are on disk; a file that takes more is read alone.
+const FILES_KIB_AT_ONCE: u32 = 64 * 1024;
 
 /// What is to be read.
 #[derive(Clone, Debug)]
@@ -37,13 +51,16 @@ pub struct Request {
     pub columns: Option<Vec<String>>,
     /// What the rows are looked for by.
     pub predicate: Predicate,
+    /// The keys that the rows are looked for by, beside the predicate; `None` is any. They cost something only where bloom
+    /// filters are likely to leave more out.
+    pub keys: Option<Keys>,
     /// How text and binary are wanted.
     pub strings: Strings,
 }
 
 impl Default for Request {
     fn default() -> Self {
-        Self { snapshot_id: None, columns: None, predicate: Predicate::All, strings: Strings::Plain }
+        Self { snapshot_id: None, columns: None, predicate: Predicate::All, keys: None, strings: Strings::Plain }
     }
 }
 
@@ -58,6 +75,8 @@ pub struct FileTask {
     pub rows: u64,
     /// Values of identity partition fields, which stand in for columns that the file lacks.
     fills: Vec<Fill>,
+    /// Bytes that one of its row groups takes in the columns to be read, about.
+    group_bytes: u64,
 }
 
 /// What is read, worked out.
@@ -74,6 +93,8 @@ pub struct Plan {
     /// Manifests that can't; their files are not in `files_pruned`.
     pub manifests_pruned: usize,
     predicate: Bound,
+    wanted: Option<Arc<Wanted>>,
+    counters: Arc<Counters>,
 }
 
 /// Finds the files of a snapshot that may hold matching rows.
@@ -84,6 +105,10 @@ pub struct Plan {
 pub async fn plan(metadata: &TableMetadata, file_io: &FileIO, request: &Request) -> Result<Plan, Fault> {
     let (snapshot, whole) = snapshot_and_schema(metadata, request.snapshot_id)?;
     let predicate = request.predicate.bind(&whole)?;
+    let wanted = match &request.keys {
+        Some(keys) => keys.bind(&whole)?,
+        None => None,
+    };
     let schema = Arc::new(projected(&whole, request.columns.as_deref())?);
     let mut plan = Plan {
         arrow_schema: arrow_schema(&schema, request.strings)?,
@@ -92,12 +117,38 @@ pub async fn plan(metadata: &TableMetadata, file_io: &FileIO, request: &Request)
         files_pruned: 0,
         manifests_pruned: 0,
         predicate,
+        wanted,
+        counters: Arc::default(),
     };
     let Some(snapshot) = snapshot else { return Ok(plan) };
+    let mut needed = Vec::new();
     for manifest in manifests(metadata, file_io, snapshot).await? {
-        plan.add_manifest(metadata, &whole, file_io, &manifest).await?;
+        if let Some(spec) = plan.needs(metadata, &whole, &manifest)? {
+            needed.push((manifest, spec));
+        }
+    }
+    // What is read owns what it reads with: a future that borrows from its caller can't be sent between threads here.
+    let file_io = file_io.clone();
+    let mut loaded = stream::iter(needed)
+        .map(move |(manifest, spec)| load(file_io.clone(), manifest, spec))
+        .buffered(MANIFESTS_AT_ONCE);
+    while let Some((manifest, spec)) = loaded.try_next().await? {
+        plan.add(&manifest, &spec)?;
     }
     Ok(plan)
+}
+
+async fn load(
+    file_io: FileIO,
+    manifest: ManifestFile,
+    spec: PartitionSpecRef,
+) -> Result<(Manifest, PartitionSpecRef), Fault> {
+    let path = &manifest.manifest_path;
+    let loaded = manifest.load_manifest(&file_io).await.map_err(|fault| match fault.kind() {
+        ErrorKind::DataInvalid => Fault::specification(format!("{path} is not a manifest of this table"))(fault),
+        _ => Fault::storage("reading", path)(fault),
+    })?;
+    Ok((loaded, spec))
 }
 
 fn snapshot_and_schema(metadata: &TableMetadata, id: Option<i64>) -> Result<(Option<&Snapshot>, SchemaRef), Fault> {
@@ -143,15 +194,15 @@ async fn manifests(
 }
 
 impl Plan {
-    async fn add_manifest(
+    /// The partition spec of a manifest that must be read; `None` when nothing in it can match.
+    fn needs(
         &mut self,
         metadata: &TableMetadata,
         schema: &Schema,
-        file_io: &FileIO,
         manifest: &ManifestFile,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<PartitionSpecRef>, Fault> {
         if !manifest.has_added_files() && !manifest.has_existing_files() {
-            return Ok(());
+            return Ok(None);
         }
         let spec = metadata.partition_spec_by_id(manifest.partition_spec_id).ok_or_else(|| Fault::Contradiction {
             path: manifest.manifest_path.clone(),
@@ -160,14 +211,14 @@ impl Plan {
         let deletes = manifest.content == ManifestContentType::Deletes;
         if !deletes && !prune::manifest(&self.predicate, spec, schema, manifest) {
             self.manifests_pruned += 1;
-            return Ok(());
+            return Ok(None);
         }
-        let path = &manifest.manifest_path;
-        let loaded = manifest.load_manifest(file_io).await.map_err(|fault| match fault.kind() {
-            ErrorKind::DataInvalid => Fault::specification(format!("{path} is not a manifest of this table"))(fault),
-            _ => Fault::storage("reading", path)(fault),
-        })?;
-        for entry in loaded.entries().iter().filter(|entry| entry.is_alive()) {
+        Ok(Some(Arc::clone(spec)))
+    }
+
+    fn add(&mut self, manifest: &Manifest, spec: &PartitionSpec) -> Result<(), Fault> {
+        let deletes = *manifest.metadata().content() == ManifestContentType::Deletes;
+        for entry in manifest.entries().iter().filter(|entry| entry.is_alive()) {
             let file = entry.data_file();
             if deletes {
                 return Err(Fault::Unsupported(format!("a table with delete files ({})", file.file_path())));
@@ -181,7 +232,8 @@ impl Plan {
             }
             if prune::partition(&self.predicate, spec, file) && prune::metrics(&self.predicate, file) {
                 let (path, bytes, rows) = (file.file_path().to_owned(), file.file_size_in_bytes(), file.record_count());
-                self.files.push(FileTask { path, bytes, rows, fills: fills(spec, file) });
+                let group_bytes = self.group_bytes(file);
+                self.files.push(FileTask { path, bytes, rows, fills: fills(spec, file), group_bytes });
             } else {
                 self.files_pruned += 1;
             }
@@ -189,24 +241,65 @@ impl Plan {
         Ok(())
     }
 
+    fn group_bytes(&self, file: &DataFile) -> u64 {
+        let sizes = file.column_sizes();
+        let of_columns = self.schema.field_id_to_fields().keys().filter_map(|id| sizes.get(id)).sum();
+        let bytes = if sizes.is_empty() { file.file_size_in_bytes() } else { of_columns };
+        bytes / file.split_offsets().map_or(1, |offsets| offsets.len().max(1) as u64)
+    }
+
     /// Reads one file, row groups that can't match left out.
     #[must_use]
     pub fn read(&self, file_io: &FileIO, task: &FileTask) -> BoxStream<'static, Result<RecordBatch, Fault>> {
-        let opened = read::open(
-            file_io.clone(),
-            task.clone(),
-            Arc::clone(&self.schema),
-            Arc::clone(&self.arrow_schema),
-            self.predicate.clone(),
-        );
-        futures::stream::once(opened).try_flatten().boxed()
+        let opened = read::open(file_io.clone(), task.clone(), self.reading());
+        stream::once(opened).try_flatten().boxed()
+    }
+
+    fn reading(&self) -> read::Reading {
+        read::Reading {
+            schema: Arc::clone(&self.schema),
+            arrow: Arc::clone(&self.arrow_schema),
+            predicate: self.predicate.clone(),
+            wanted: self.wanted.clone(),
+            counters: Arc::clone(&self.counters),
+        }
     }
 
     /// Reads all files, one after the other.
     #[must_use]
     pub fn execute(self, file_io: FileIO) -> BoxStream<'static, Result<RecordBatch, Fault>> {
         let files = self.files.clone();
-        futures::stream::iter(files).flat_map(move |task| self.read(&file_io, &task)).boxed()
+        stream::iter(files).flat_map(move |task| self.read(&file_io, &task)).boxed()
+    }
+
+    /// Reads all files, a few at a time: their batches come in no order. Memory is a row group's columns, as they are on
+    /// disk, of each file at work, together at most about 64 MiB or one file's.
+    #[must_use]
+    pub fn execute_unordered(&self, file_io: &FileIO) -> BoxStream<'static, Result<RecordBatch, Fault>> {
+        let room = Arc::new(Semaphore::new(FILES_KIB_AT_ONCE as usize));
+        let (files, reading, file_io) = (self.files.clone(), self.reading(), file_io.clone());
+        let streams = stream::iter(files).map(move |task| {
+            let kib = u32::try_from(task.group_bytes / 1024).unwrap_or(u32::MAX).clamp(1, FILES_KIB_AT_ONCE);
+            let room = Arc::clone(&room).acquire_many_owned(kib);
+            let opened = read::open(file_io.clone(), task, reading.clone());
+            let rows = async move {
+                // Nobody closes the semaphore; the room is given back when the file's stream is dropped.
+                let room = room.await;
+                let rows = opened.await?;
+                Ok::<_, Fault>(rows.map(move |batch| {
+                    let _held = &room;
+                    batch
+                }))
+            };
+            stream::once(rows).try_flatten().boxed()
+        });
+        streams.flatten_unordered(FILES_AT_ONCE).boxed()
+    }
+
+    /// What reading this plan's files has left out so far.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.counters.figures()
     }
 
     /// The rows of the files to be read, matching or not.

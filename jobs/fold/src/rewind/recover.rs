@@ -14,6 +14,7 @@ use table::catalog::Loaded;
 use table::snapshot::ancestry;
 
 use super::{Rewound, nothing_missing, stopped};
+use crate::bind;
 use crate::error::Error;
 use crate::ledger_property;
 use crate::pause;
@@ -125,9 +126,11 @@ impl Fold {
         // The table is in order when its ledger is the one that its history ends with.
         let end = then.as_ref().and_then(|then| then.commits.front());
         let in_order = end.is_some() && current.as_ref().is_some_and(|c| c.commits.front() == end);
+        let unset = [bind::MAPPING_VERSION.to_owned(), bind::property(&self.id)];
+        let unset = unset.iter().any(|name| !metadata.properties().contains_key(name));
         let commits = match choice {
-            Choice::Refold => !in_order,
-            Choice::KeepLedger => !in_order || newest.commits.front() != end,
+            Choice::Refold => !in_order || unset,
+            Choice::KeepLedger => !in_order || unset || newest.commits.front() != end,
         };
         let nothing = Rewound { pipeline: self.id.clone(), offsets: 0, missing: Vec::new(), ledger: None };
         let (next, rewound) = match (choice, then) {
@@ -146,7 +149,7 @@ impl Fold {
             unpauses,
             forgotten: Vec::new(),
         };
-        Ok((plan, Some(State::with_ledger(&self.id, loaded, next)?)))
+        Ok((plan, Some(State::recovered(&self.io, &self.id, loaded, next).await?)))
     }
 
     async fn is_paused_by_rollback(&self) -> Result<bool, Error> {

@@ -144,6 +144,96 @@ async fn without_an_event_time_the_whole_table_is_looked_at() {
     assert_eq!(held(&world).await, [(1, 0, 0, 0), (2, 0, 1, 0), (3, 1, 0, 4)]);
 }
 
+/// Makes the pages of a data file's first column unreadable, and leaves footer and filters as they are.
+fn damage(path: &str) {
+    let path = path.strip_prefix("file://").unwrap();
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[4..40].fill(0xff);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn of_a_whole_table_only_what_may_hold_a_key_is_read() {
+    let made = world(10, None, Late::Keep);
+    let mut pipeline = made.pipeline.as_ref().clone();
+    let rare = ("write.parquet.bloom-filter-fpp.column.id".to_owned(), "0.0001".to_owned());
+    pipeline.table.properties.extend([rare]);
+    let world = World { pipeline: Arc::new(pipeline), ..made };
+    // Keys whose bounds say nothing: every file reaches over all of them.
+    let key = |n: i64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64).unsigned_abs() as i64 & i64::MAX;
+    for file in 0..6 {
+        let rows: Vec<Row> = (0..400).map(|n| (0, file * 400 + n, key(file * 400 + n), 0)).collect();
+        stage(&world, &rows);
+        world.fold().run().await.unwrap();
+    }
+    let loaded = world.loaded().await;
+    let io = storage::local();
+    let all = scan::plan(&loaded.metadata, &io, &Request::default()).await.unwrap();
+    assert_eq!(all.files.len(), 6);
+    // One key of the newest file, and new ones.
+    let rows: Vec<Row> =
+        [5 * 400 + 7, 100_000, 100_001, 100_002].into_iter().zip(2400..).map(|(n, at)| (0, at, key(n), 0)).collect();
+    let ids: arrow::array::ArrayRef = Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.2)));
+    let keys = scan::Keys { columns: vec!["id".to_owned()], values: vec![ids] };
+    let request = Request { columns: Some(vec!["id".to_owned()]), keys: Some(keys), ..Request::default() };
+    let plan = scan::plan(&loaded.metadata, &io, &request).await.unwrap();
+    for task in &plan.files {
+        let before = plan.figures().row_groups_read;
+        let _batches: Vec<RecordBatch> = plan.read(&io, task).try_collect().await.unwrap();
+        if plan.figures().row_groups_read == before {
+            damage(&task.path);
+        }
+    }
+    assert_eq!((plan.figures().row_groups_read, plan.figures().row_groups_filtered), (1, 5));
+    stage(&world, &rows);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].deduplicated), (3, 1));
+    // A fold that has a key of theirs meets the damage.
+    stage(&world, &[(0, 2404, key(3), 0)]);
+    assert!(world.fold().run().await.is_err());
+}
+
+#[tokio::test]
+async fn a_key_that_was_renamed_in_the_table_stays_the_key() {
+    let world = world(11, None, Late::Keep);
+    stage(&world, &[(0, 0, 1, 0), (0, 1, 2, 0)]);
+    world.fold().run().await.unwrap();
+    let loaded = world.loaded().await;
+    let fields = loaded.metadata.current_schema().as_struct().fields().iter().map(|field| {
+        let mut field = field.as_ref().clone();
+        if field.name == "id" {
+            field.name = "order_id".to_owned();
+        }
+        Arc::new(field)
+    });
+    let schema = iceberg::spec::Schema::builder().with_schema_id(1).with_fields(fields).build().unwrap();
+    let updates =
+        vec![iceberg::TableUpdate::AddSchema { schema }, iceberg::TableUpdate::SetCurrentSchema { schema_id: -1 }];
+    world.catalog.commit(&loaded, Vec::new(), updates).await.unwrap();
+    stage(&world, &[(0, 2, 1, 0), (0, 3, 3, 0)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].deduplicated), (1, 1));
+}
+
+#[tokio::test]
+async fn a_table_that_rows_are_appended_to_has_no_filters() {
+    for (mode, expected) in [(Mode::Append, false), (Mode::Dedup, true)] {
+        let made = world(12, None, Late::Keep);
+        let mut pipeline = made.pipeline.as_ref().clone();
+        pipeline.table.mode = mode;
+        let world = World { pipeline: Arc::new(pipeline), ..made };
+        stage(&world, &[(0, 0, 1, 0), (0, 1, 2, 0)]);
+        world.fold().run().await.unwrap();
+        let io = storage::local();
+        let key: arrow::array::ArrayRef = Arc::new(Int64Array::from(vec![7]));
+        let keys = scan::Keys { columns: vec!["id".to_owned()], values: vec![key] };
+        let request = Request { keys: Some(keys), ..Request::default() };
+        let plan = scan::plan(&world.loaded().await.metadata, &io, &request).await.unwrap();
+        let _batches: Vec<RecordBatch> = plan.execute_unordered(&io).try_collect().await.unwrap();
+        assert_eq!(plan.figures().filters_read > 0, expected);
+    }
+}
+
 /// O-24, the part of it that dedup has: several rows of one key in a batch, and duplicates in the table already.
 #[tokio::test]
 async fn duplicates_that_are_in_the_table_stay_and_nothing_of_their_key_enters() {

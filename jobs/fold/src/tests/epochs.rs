@@ -133,7 +133,9 @@ async fn a_reset_ahead_of_time_counts_from_the_next_minute() {
     let plan = reset(&world, None, None).await.unwrap();
     assert_eq!(plan.since, world.clock.now().minute().plus(1));
     assert_eq!(reset(&world, None, None).await.unwrap_err().code(), "fold.reset_again", "one is waiting");
-    assert_eq!(reset(&world, Some(7), None).await.unwrap_err().code(), "fold.reset_unknown");
+    let unknown = reset(&world, Some(7), None).await.unwrap_err();
+    assert_eq!(unknown.code(), "fold.reset_unknown");
+    assert!(unknown.to_string().ends_with("what was: topic `orders-eu`, partitions 0"), "{unknown}");
     let past = Some(world.clock.now().minute().plus(-60));
     assert_eq!(reset(&world, None, past).await.unwrap_err().code(), "fold.reset_minute");
     world.wait(1);

@@ -55,6 +55,55 @@ async fn a_ledger_that_was_unset_stops_the_fold() {
 }
 
 #[tokio::test]
+async fn properties_that_were_unset_are_put_back_by_a_recovery() {
+    let world = folded_twice().await;
+    let ours = |name: &String| name.starts_with("frazil.");
+    let before: BTreeMap<String, String> =
+        world.loaded().await.metadata.properties().clone().into_iter().filter(|(name, _)| ours(name)).collect();
+    let removals = before.keys().cloned().collect();
+    change(&world, vec![TableUpdate::RemoveProperties { removals }]).await;
+    // Another commit since: the newest earlier file does not hold them either.
+    let updates = [("owner".to_owned(), "me".to_owned())].into();
+    change(&world, vec![TableUpdate::SetProperties { updates }]).await;
+    let message = stopped(&world, "fold.properties_unset").await;
+    assert!(message.contains("carries a commit of ours"), "{message}");
+    let error = world.fold().run().await.unwrap_err();
+    assert!(error.remedy().unwrap().contains("frazil recover --refold"));
+    let (plan, table) = world.fold().recover(crate::rewind::Choice::Refold).await.unwrap();
+    assert_eq!((plan.commits, plan.rewound.offsets, table.unwrap().committed), (true, 0, true));
+    let after = world.loaded().await;
+    for name in before.keys().filter(|name| !name.starts_with("frazil.ledger.")) {
+        assert_eq!(after.metadata.properties()[name], before[name], "{name}");
+    }
+    world.clock.advance_micros(60_000_000);
+    world.stage(&["0:6:r"]);
+    world.fold().run().await.unwrap();
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrrrr"]));
+}
+
+#[tokio::test]
+async fn a_table_that_was_dropped_is_not_taken_for_one_that_never_was() {
+    let world = folded_twice().await;
+    let settled = world.store.objects().into_keys().find(|key| key.starts_with("settled/")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let warehouse = storage::location_of(folder.path()).unwrap();
+    let empty = MemoryCatalog::new(&warehouse, storage::local(), world.clock.clone(), world.ids.clone());
+    let fold = world.fold_with(world.store.clone(), Arc::new(empty), storage::local());
+    let reset = Reset { topic: "orders-eu".to_owned(), partition: None, since: None };
+    for error in [
+        fold.run().await.unwrap_err(),
+        fold.plan_rollback(crate::rewind::Target::Snapshot(1)).await.unwrap_err(),
+        fold.plan_recover(crate::rewind::Choice::Refold).await.unwrap_err(),
+        fold.plan_reset(&reset).await.unwrap_err(),
+        fold.retained(world.clock.now()).await.unwrap_err(),
+    ] {
+        assert_eq!(error.code(), "fold.table_replaced", "{error}");
+        let folder = settled.rsplit_once('/').unwrap().0;
+        assert!(error.to_string().contains(folder) && error.remedy().unwrap().contains(folder), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_settlement_that_was_cut_is_as_one_that_is_gone() {
     let world = folded_twice().await;
     let settlements: Vec<String> = world.store.objects().into_keys().filter(|k| k.starts_with("settled/")).collect();

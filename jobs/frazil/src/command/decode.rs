@@ -70,9 +70,9 @@ fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     std::fs::File::open(path).map_err(fault)?.take(PAYLOAD_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(fault)?;
     if bytes.len() as u64 > PAYLOAD_BYTES_MAX {
-        return Err(
-            Failure::usage("decode.file", "the file is larger than any Kafka record").at(path.display().to_string())
-        );
+        return Err(Failure::usage("decode.file", "the file is larger than any Kafka record")
+            .at(path.display().to_string())
+            .remedy("give one record's value"));
     }
     Ok(bytes)
 }
@@ -114,9 +114,9 @@ fn lines(encoding: Encoding, reader: &mut Reader, session: &mut Session<'_>) -> 
             break;
         }
         if taken as u64 == LINE_BYTES_MAX {
-            return Err(
-                Failure::usage("decode.line", "the line is longer than any Kafka record").at(format!("stdin:{number}"))
-            );
+            return Err(Failure::usage("decode.line", "the line is longer than any Kafka record")
+                .at(format!("stdin:{number}"))
+                .remedy("give one record's value a line"));
         }
         let text = line.trim_ascii();
         if text.is_empty() {

@@ -55,7 +55,8 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
         session.output.warn(&format!("frazil: {key} can't be read and was left where it is: {why}"));
     }
     session.output.reply("fold", &Body { pipeline: &name, dry_run, report: &report }, human)?;
-    Ok(Exit::Done)
+    // What could be folded is; whether all was is the question that a schedule's alarm asks.
+    Ok(if report.quarantined.is_empty() { Exit::Done } else { Exit::No })
 }
 
 /// A fold's failure, as the command line says it.

@@ -3,12 +3,15 @@
 use std::io::Read;
 use std::path::Path;
 
+use fold::pause;
 use ingest::{Ingest, IngestConfig, Outcome};
+use model::failure::Kind;
+use model::run::Stage;
 use serde::Serialize;
 
 use crate::Session;
 use crate::arguments;
-use crate::environment::{self, Stage};
+use crate::environment;
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 
@@ -35,7 +38,7 @@ pub(crate) async fn run(arguments: &arguments::Ingest, session: &mut Session<'_>
     } else {
         environment::store(&environment, session).await?
     };
-    environment::not_paused(store.as_ref(), &name, Stage::Ingest).await?;
+    pause::refuse(store.as_ref(), &name, Stage::Ingest).await.map_err(|e| super::fold::failed(&e))?;
     let id = if arguments.dry_run {
         environment::known_id(store.as_ref(), &name, session.ids.as_ref()).await?
     } else {
@@ -67,7 +70,9 @@ fn event(path: &Path, session: &mut Session<'_>) -> Result<Vec<u8>, Failure> {
     }
     if body.len() as u64 > EVENT_BYTES_MAX {
         let message = format!("the event is larger than {} MiB, which Lambda never hands over", EVENT_BYTES_MAX >> 20);
-        return Err(Failure::usage("ingest.event_file", message).at(place));
+        return Err(Failure::usage("ingest.event_file", message)
+            .at(place)
+            .remedy("give one event as Lambda hands it over: one invocation's JSON"));
     }
     Ok(body)
 }
@@ -86,7 +91,26 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
         ingest::Error::Pipeline(e) => return environment::misread(e),
         _ => "ingest",
     };
-    Failure::of(error.kind(), code, error)
+    let remedy = match error {
+        ingest::Error::Event(_) => {
+            Some("give one event as Lambda hands it over: the whole JSON of an MSK or Kafka invocation")
+        }
+        ingest::Error::NoSource { .. } => Some("set `name` under [source] in the pipeline file"),
+        ingest::Error::ForeignTopics { .. } => {
+            Some("choose the pipeline that takes these topics, or add them under [source]")
+        }
+        ingest::Error::Decode(e) if e.kind() == Kind::Misconfigured => {
+            Some("mend the schema, or the `[value]` block that names it")
+        }
+        ingest::Error::Columns { .. } => Some("change the pipeline file's `[table]` block, or the message"),
+        ingest::Error::Store(e) | ingest::Error::NotStored { source: Some(e), .. }
+            if e.kind() == Kind::Misconfigured =>
+        {
+            Some("let this account read and write the store that it names, then try again")
+        }
+        _ => None,
+    };
+    Failure::of(error.kind(), code, error).remedy_if(remedy)
 }
 
 fn human(body: &Body<'_>) -> String {

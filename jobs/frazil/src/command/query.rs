@@ -63,7 +63,8 @@ fn unwritable(error: &value::Error) -> Failure {
         value::Error::Ambiguous(_) => Kind::Misconfigured,
         _ => Kind::Bug,
     };
-    Failure::of(kind, "query.value", error)
+    let remedy = matches!(error, value::Error::Ambiguous(_)).then_some("name one of them with AS");
+    Failure::of(kind, "query.value", error).remedy_if(remedy)
 }
 
 fn columns(schema: &Schema) -> Vec<Column> {

@@ -1,6 +1,6 @@
 //! `frazil rollback`, `frazil recover` and `frazil reset-source`: a person's decisions about what a table has settled.
 
-use fold::rewind::{Choice, RecoverPlan, Rewound, RollbackPlan, Target};
+use fold::rewind::{Choice, RecoverPlan, Rewound, RollbackPlan, Target, never_folded};
 use fold::{Fold, Reset, ResetPlan};
 use model::settlement::Offsets;
 use serde::Serialize;
@@ -46,13 +46,21 @@ pub(super) async fn open(named: &arguments::Named, session: &Session<'_>) -> Res
     environment::must_exist(&environment)?;
     let store = environment::store(&environment, session).await?;
     let id = environment::known_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
+    if !environment::has_catalog(&environment) {
+        // A catalog that was lost is another matter than one that never was: settlements tell.
+        never_folded(store.as_ref(), &id, &pipeline.table.name).await.map_err(|e| failed(&e))?;
+    }
     let tables = Tables::existing(&environment, session).await?;
     Ok(tables.fold(pipeline, id, store, false, session))
 }
 
 /// `snapshot:ID`, or a time.
 fn target(text: &str, session: &Session<'_>) -> Result<Target, Failure> {
-    let bad = |message: String| Failure::usage("rollback.to", message).at("--to");
+    let bad = |message: String| {
+        let remedy =
+            "say snapshot:ID (the table's `snapshots`, or `snapshot_id` of a fold's answer), 2026-11-01T00:00Z or -2h";
+        Failure::usage("rollback.to", message).at("--to").remedy(remedy)
+    };
     match text.strip_prefix("snapshot:") {
         Some(id) => id.parse().map(Target::Snapshot).map_err(|_| bad(format!("`{id}` is not a snapshot's id"))),
         None => moment::parse(text, session.clock.now()).map(Target::Time).map_err(bad),
@@ -105,7 +113,10 @@ pub(crate) async fn recover(arguments: &arguments::Recover, session: &mut Sessio
 pub(crate) async fn reset(arguments: &arguments::ResetSource, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let since = match &arguments.since {
         Some(text) => {
-            let bad = |message: String| Failure::usage("reset_source.since", message).at("--since");
+            let bad = |message: String| {
+                let remedy = "say 2026-11-01T00:00Z or -2h, or leave it out";
+                Failure::usage("reset_source.since", message).at("--since").remedy(remedy)
+            };
             Some(moment::parse(text, session.clock.now()).map_err(bad)?.minute())
         }
         None => None,

@@ -2,7 +2,6 @@ use model::clock::SystemClock;
 use model::id::SeededIds;
 
 use super::*;
-use crate::manners::exit::Exit;
 
 fn local() -> (tempfile::TempDir, Arc<LocalStore>) {
     let folder = tempfile::tempdir().unwrap();
@@ -57,23 +56,6 @@ fn an_id_of_another_pipeline_or_no_id_at_all_is_corrupt() {
         let failure = block_on(pipeline_id(store.as_ref(), "orders", &SeededIds::new(1))).unwrap_err();
         assert_eq!(failure.kind, Kind::Corrupt, "{body:?}");
     }
-}
-
-#[test]
-fn a_pause_holds_its_stage_and_one_that_cannot_be_read_holds_all() {
-    let check = |body: &str, ingest: bool, fold: bool| {
-        let (_folder, store) = local();
-        block_on(store.put("pipelines/orders/paused.json", body.to_owned().into())).unwrap();
-        for (stage, held) in [(Stage::Ingest, ingest), (Stage::Fold, fold)] {
-            let found = block_on(not_paused(store.as_ref(), "orders", stage));
-            assert_eq!(found.as_ref().err().map(Failure::exit), held.then_some(Exit::TryAgain), "{body} {stage:?}");
-            assert!(block_on(not_paused(store.as_ref(), "others", stage)).is_ok());
-        }
-    };
-    check(r#"{"stage":"fold","since":"2026-11-02T08:00:00Z","why":"rolled back"}"#, false, true);
-    check(r#"{"stage":"ingest"}"#, true, false);
-    check("{}", true, true);
-    check("what?", true, true);
 }
 
 #[test]

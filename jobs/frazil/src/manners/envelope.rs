@@ -42,8 +42,8 @@ struct Error<'a> {
     remedy: Option<&'a str>,
 }
 
-pub(crate) fn success<'a, T: Serialize>(command: &str, body: &'a T) -> Success<'a, T> {
-    Success { schema: schema(Some(command)), ok: true, body }
+pub(crate) fn success<'a, T: Serialize>(command: Option<&str>, body: &'a T) -> Success<'a, T> {
+    Success { schema: schema(command), ok: true, body }
 }
 
 pub(crate) fn refusal<'a>(command: Option<&str>, failure: &'a Failure) -> Refusal<'a> {
@@ -55,7 +55,7 @@ pub(crate) fn refusal<'a>(command: Option<&str>, failure: &'a Failure) -> Refusa
             code: &failure.code,
             message: &failure.message,
             r#where: failure.place.as_deref(),
-            remedy: failure.remedy.as_deref(),
+            remedy: failure.advice(),
         },
     }
 }

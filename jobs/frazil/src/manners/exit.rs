@@ -11,11 +11,11 @@ pub enum Exit {
     Failed,
     /// 2: the command, a file or a setting must be changed first.
     Usage,
-    /// 3: done, and the answer is no.
+    /// 3: done, and the answer is no: a dead letter, offsets that would be missing, a staged object that can't be read.
     No,
     /// 4: the same command may succeed later.
     TryAgain,
-    /// 130: stopped by Ctrl-C; what was stored is whole and the next run goes on from it.
+    /// 130: stopped by Ctrl-C or a SIGTERM; what was stored is whole and the next run goes on from it.
     Interrupted,
 }
 

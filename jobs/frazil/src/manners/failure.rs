@@ -65,7 +65,12 @@ impl Failure {
             | ErrorKind::InvalidFilename => Kind::Misconfigured,
             _ => Kind::Retry,
         };
-        Self::of(kind, code, error).at(place)
+        let remedy = match (error.kind(), kind) {
+            (ErrorKind::StorageFull, _) => Some("make room there, or choose another place"),
+            (_, Kind::Misconfigured) => Some("check that the path is right, and that this account may use it"),
+            _ => None,
+        };
+        Self::of(kind, code, error).at(place).remedy_if(remedy)
     }
 
     /// With the place it went wrong at.
@@ -89,6 +94,23 @@ impl Failure {
             Some(remedy) => self.remedy(remedy),
             None => self,
         }
+    }
+
+    /// What to do about it: what is known of this failure, else what its kind asks for. What a person must change is
+    /// never left to the kind.
+    #[must_use]
+    pub fn advice(&self) -> Option<&str> {
+        self.remedy.as_deref().or(match self.kind {
+            Kind::Retry | Kind::Conflict => {
+                Some("run the same command again: nothing is lost, and nothing comes twice")
+            }
+            Kind::OutcomeUnknown => Some("run the same command again: it looks first whether this one was done"),
+            Kind::Corrupt => {
+                Some("bring back what it names from a backup or from the bucket's versions, then try again")
+            }
+            Kind::Bug => Some("this is a fault of frazil: report it, with what the same command says under -vv"),
+            Kind::Misconfigured | Kind::Poison => None,
+        })
     }
 
     /// With an exit code of its own.

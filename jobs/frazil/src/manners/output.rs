@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use serde::Serialize;
 
 use super::envelope;
+use super::exit::Exit;
 use super::failure::Failure;
 use crate::value;
 use model::failure::Kind;
@@ -62,10 +63,29 @@ impl<'a> Output<'a> {
         human: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
         if self.json {
-            self.document(&envelope::success(command, body))
+            self.document(&envelope::success(Some(command), body))
         } else {
             let text = human(body);
             self.text(&text)
+        }
+    }
+
+    /// What frazil says of itself, help or version: under `--json` a document with this member, else the text.
+    ///
+    /// # Errors
+    /// When stdout can't be written.
+    pub(crate) fn about(
+        &mut self,
+        command: Option<&str>,
+        member: &str,
+        value: &str,
+        text: &str,
+    ) -> Result<(), Failure> {
+        if self.json {
+            let body: std::collections::BTreeMap<&str, &str> = [(member, value)].into();
+            self.document(&envelope::success(command, &body))
+        } else {
+            self.text(text)
         }
     }
 
@@ -81,7 +101,7 @@ impl<'a> Output<'a> {
         value: &[u8],
     ) -> Result<(), Failure> {
         let bug = |e| Failure::of(Kind::Bug, "output.json", &e);
-        let mut head = serde_json::to_vec(&envelope::success(command, body)).map_err(bug)?;
+        let mut head = serde_json::to_vec(&envelope::success(Some(command), body)).map_err(bug)?;
         // The envelope is never empty: the last member is followed by another, not by the end.
         head.pop();
         head.push(b',');
@@ -97,7 +117,7 @@ impl<'a> Output<'a> {
     /// # Errors
     /// When stdout can't be written.
     pub fn line<T: Serialize>(&mut self, command: &str, body: &T) -> Result<(), Failure> {
-        self.document(&envelope::success(command, body))
+        self.document(&envelope::success(Some(command), body))
     }
 
     /// The failure of one line of a stream, as its JSON document.
@@ -135,7 +155,11 @@ impl<'a> Output<'a> {
                 self.closed = true;
                 Ok(())
             }
-            Err(error) => Err(Failure::io("output.stdout", "stdout", &error)),
+            // Not the command's fault, nor a setting's: what it did is done, and only its answer is lost.
+            Err(error) => Err(Failure::of(Kind::Retry, "output.stdout", &error)
+                .at("stdout")
+                .remedy("what the command did is done; make room where its answer goes, or send it elsewhere")
+                .exiting(Exit::Failed)),
             Ok(()) => Ok(()),
         }
     }
@@ -162,7 +186,7 @@ impl<'a> Output<'a> {
         if let Some(place) = &failure.place {
             text.push_str(&format!("\n  at {place}"));
         }
-        if let Some(remedy) = &failure.remedy {
+        if let Some(remedy) = failure.advice() {
             text.push_str(&format!("\n  {remedy}"));
         }
         text.push_str(&format!("\n  ({}, {})", failure.kind, failure.code));
@@ -214,7 +238,7 @@ mod tests {
         let (mut full, mut log) = (Failing(3, ErrorKind::StorageFull), Vec::new());
         let mut output = Output::new(&mut full, &mut log, false, false);
         let failure = output.text("a long answer").unwrap_err();
-        assert_eq!(failure.code, "output.stdout");
+        assert_eq!((failure.code.as_ref(), failure.kind, failure.exit()), ("output.stdout", Kind::Retry, Exit::Failed));
         assert!(!output.closed());
     }
 

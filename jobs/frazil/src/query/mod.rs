@@ -80,7 +80,8 @@ impl Engine {
     /// When it is not one statement, would change something, names what is not there, or can't be planned.
     pub(crate) async fn ask(&self, sql: &str) -> Result<Answer, Failure> {
         if sql.len() > SQL_BYTES_MAX {
-            return Err(Failure::usage("query.sql", format!("the statement is longer than {SQL_BYTES_MAX} bytes")));
+            return Err(Failure::usage("query.sql", format!("the statement is longer than {SQL_BYTES_MAX} bytes"))
+                .remedy("ask in several statements"));
         }
         if operators(sql) > OPERATORS_MAX {
             let message = format!("the statement has more than {OPERATORS_MAX} operators");
@@ -140,24 +141,31 @@ fn failure(error: &DataFusionError, names: &provider::Names) -> Failure {
     let message = known.iter().find_map(|kind| text.strip_prefix(kind)).unwrap_or(&text).to_owned();
     match root {
         DataFusionError::SchemaError(schema, _) if matches!(**schema, SchemaError::FieldNotFound { .. }) => {
-            Failure::usage("query.unknown_column", message)
+            Failure::usage("query.unknown_column", message).remedy("`DESCRIBE namespace.table` lists a table's columns")
         }
         DataFusionError::Plan(_) if message.contains("not found") && message.starts_with("table '") => {
             Failure::usage("query.unknown_table", message).remedy(names.listed())
         }
-        DataFusionError::Plan(_) if message.contains("not supported: ") => {
-            Failure::usage("query.read_only", format!("query only reads: {message}"))
-        }
+        DataFusionError::Plan(_) if message.contains("not supported: ") => Failure::usage(
+            "query.read_only",
+            format!("query only reads: {message}"),
+        )
+        .remedy(
+            "ask with SELECT, WITH, VALUES, EXPLAIN, SHOW TABLES or DESCRIBE; an engine that writes can do the rest",
+        ),
         DataFusionError::SQL(..) | DataFusionError::SchemaError(..) | DataFusionError::Plan(_) => {
             Failure::usage("query.sql", message)
+                .remedy("mend the statement; `SHOW TABLES` and `DESCRIBE namespace.table` say what can be named in it")
         }
-        DataFusionError::NotImplemented(_) => Failure::usage("query.not_supported", message),
+        DataFusionError::NotImplemented(_) => Failure::usage("query.not_supported", message)
+            .remedy("say it in another way, or read the table with another engine"),
         DataFusionError::ResourcesExhausted(_) => {
             Failure::usage("query.too_large", message).remedy("select less: a narrower WHERE, fewer columns, a LIMIT")
         }
         // Division by zero, an overflow, a text that is no number: the statement meets data it does not fit.
         DataFusionError::ArrowError(..) | DataFusionError::Execution(_) => {
             Failure::new(Kind::Poison, "query.execution", message)
+                .remedy("leave out the rows that it does not fit (WHERE), or use NULLIF or TRY_CAST")
         }
         DataFusionError::IoError(_) => Failure::new(Kind::Retry, "query.io", message),
         _ => Failure::new(Kind::Bug, "query.engine", message),

@@ -15,6 +15,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::StreamExt;
 use iceberg::io::FileIO;
+use model::failure::Kind;
 use pipeline::resolved::TableName;
 use table::catalog::Loaded;
 use table::fault::Fault;
@@ -219,5 +220,10 @@ impl PartitionStream for Rows {
 }
 
 fn table_failure(fault: &Fault) -> Failure {
-    Failure::of(fault.kind(), "query.table", fault)
+    let remedy = match fault {
+        Fault::Unsupported(_) => Some("read the table with an engine that knows it, or rewrite the table without it"),
+        _ if fault.kind() == Kind::Misconfigured => Some("let this account read the table's files, then ask again"),
+        _ => None,
+    };
+    Failure::of(fault.kind(), "query.table", fault).remedy_if(remedy)
 }

@@ -92,6 +92,33 @@ fn maintenance_leaves_what_is_young_and_says_so() {
 }
 
 #[test]
+fn a_catalog_that_is_gone_is_not_taken_for_one_that_never_was() {
+    let (place, ids) = folded_twice();
+    std::fs::remove_file(place.path("dir/catalog.db")).unwrap();
+    let settled = files(&place.path("dir/settled"))[0].parent().unwrap().to_owned();
+    let settled = settled.strip_prefix(place.path("dir")).unwrap().to_str().unwrap().to_owned();
+    let to = format!("snapshot:{}", ids[0]);
+    for command in [
+        &["rollback", "--to", &to, "--yes"][..],
+        &["recover", "--refold", "--yes"],
+        &["reset-source", "--topic", "protobuf-demo-topic-pure", "--yes"],
+        &["maintain"],
+    ] {
+        // The second time round an empty catalog is there.
+        for _ in 0..2 {
+            let (exit, document) = place.json(command);
+            let error = &document["error"];
+            assert_eq!((exit, &error["code"]), (Exit::Usage, &json!("fold.table_replaced")), "{document}");
+            assert!(error["message"].as_str().unwrap().contains(&settled), "{document}");
+            assert!(error["remedy"].as_str().unwrap().contains("bring the catalog or the table back"), "{document}");
+            if command[0] == "maintain" {
+                assert_eq!(place.refused(&["fold"]).1, "fold.table_replaced");
+            }
+        }
+    }
+}
+
+#[test]
 fn going_back_is_refused_where_staged_objects_are_gone() {
     let (place, ids) = folded_twice();
     let all = rows(&place);
@@ -117,6 +144,10 @@ fn a_topic_made_again_counts_anew_on_a_yes_only() {
         place.refused(&["reset-source", "--topic", "x", "--yes"]),
         (Exit::Usage, "fold.reset_unknown".to_owned())
     );
+    let (_, unknown) = place.json(&["reset-source", "--topic", topic, "--partition", "77", "--yes"]);
+    let message = unknown["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&format!("partition 77 of topic `{topic}`")), "{message}");
+    assert!(message.contains(&format!("what was: topic `{topic}`, partitions 0")), "{message}");
     let done = place.done(&["reset-source", "--topic", topic, "--yes"]);
     assert!(done["snapshot_id"].is_i64() && done["counts_as"] != done["source"], "{done}");
     place.done(&["fold"]);

@@ -42,6 +42,18 @@ fn run(lookback: Option<i64>, batches: &[Vec<Plain>], table: &[(Option<i64>, Opt
     dedup.finish().iter().map(|mask| mask.iter().map(Option::unwrap).collect()).collect()
 }
 
+/// As [`run`], the table's rows met one by one in the order given.
+fn run_in_order(lookback: Option<i64>, rows: &[Plain], table: &[(Option<i64>, Option<i64>)]) -> Vec<bool> {
+    let mut dedup = Dedup::new(&[DataType::Int64], lookback).unwrap();
+    dedup.add(&key(rows), lookback.map(|_| times(rows)).as_ref(), origin(rows)).unwrap();
+    for (id, time) in table {
+        let held: ArrayRef = Arc::new(Int64Array::from(vec![*id]));
+        let at: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![*time]));
+        dedup.meet(&[held], Some(&at)).unwrap();
+    }
+    dedup.finish().remove(0).iter().map(Option::unwrap).collect()
+}
+
 /// The definition, row by row over everything that stays.
 fn defined(lookback: Option<i64>, batches: &[Vec<Plain>], table: &[(Option<i64>, Option<i64>)]) -> Vec<Vec<bool>> {
     let mut order: Vec<(usize, usize)> =
@@ -155,7 +167,34 @@ fn arrays_that_do_not_go_together_are_refused() {
     assert!(matches!(dedup.add(&key(&rows), Some(&times(&rows)), origin(&[])), Err(Error::Shape(_))));
 }
 
+#[test]
+fn the_distinct_keys_come_back_as_they_were() {
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![Some(i64::MIN), None, Some(7), None, Some(7)]));
+    let text = StringViewArray::from(vec![Some("a text that is not inlined"), Some(""), None, Some(""), None]);
+    let rows: Vec<Plain> = (0..5).map(|offset| (None, 0, None, 0, offset)).collect();
+    let mut dedup = Dedup::new(&[DataType::Int64, DataType::Utf8View], None).unwrap();
+    assert!(dedup.keys().unwrap().iter().all(|column| column.is_empty()));
+    dedup.add(&[ids, Arc::new(text)], None, origin(&rows)).unwrap();
+    let keys = dedup.keys().unwrap();
+    assert_eq!(keys[0].as_primitive::<Int64Type>().iter().collect::<Vec<_>>(), [Some(i64::MIN), None, Some(7)]);
+    let text: Vec<_> = keys[1].as_string_view().iter().collect();
+    assert_eq!(text, [Some("a text that is not inlined"), Some(""), None]);
+}
+
 proptest! {
+    #[test]
+    fn the_order_in_which_the_tables_rows_are_met_does_not_matter(
+        lookback in prop_oneof![Just(None), (0i64..8).prop_map(Some)],
+        rows in prop::collection::vec((prop::option::of(0i64..4), 0i64..40), 0..40),
+        (table, order) in prop::collection::vec((prop::option::of(0i64..4), prop::option::of(0i64..40)), 0..12)
+            .prop_flat_map(|table| (Just(table.clone()), Just(table).prop_shuffle())),
+    ) {
+        let rows: Vec<Plain> = rows.into_iter().zip(0..).map(|((k, t), offset)| (k, t, None, 0, offset)).collect();
+        let expected = run(lookback, std::slice::from_ref(&rows), &table).remove(0);
+        prop_assert_eq!(&run_in_order(lookback, &rows, &order), &expected);
+        prop_assert_eq!(&run_in_order(lookback, &rows, &table), &expected);
+    }
+
     #[test]
     fn the_masks_are_the_definition(
         lookback in prop_oneof![Just(None), (0i64..8).prop_map(Some)],

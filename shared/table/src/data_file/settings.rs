@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use iceberg::spec::Schema;
+use iceberg::spec::{PrimitiveType, Schema};
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
-use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::properties::{BloomFilterPosition, WriterProperties, WriterVersion};
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::fault::Fault;
@@ -40,12 +40,16 @@ pub struct Settings {
 impl Settings {
     /// From properties, Iceberg's names and defaults: files of 512 MiB, row groups of 128 MiB, zstd level 3.
     ///
+    /// Key columns get bloom filters, but for `pinned` ones: their value is the same in all of a file, and its partition says
+    /// so. A sorted key gets one all the same: each fold's file is sorted in itself and may reach over all keys.
+    ///
     /// # Errors
     /// [`Fault::Property`], [`Fault::Request`].
     pub fn new(
         properties: &HashMap<String, String>,
         schema: &Schema,
         sorted: &[i32],
+        pinned: &[i32],
         key_columns: &[String],
     ) -> Result<Self, Fault> {
         let bytes = |key, default| number(properties, key, default, "a number of bytes above 0");
@@ -59,7 +63,7 @@ impl Settings {
             dictionary_bytes: bytes("write.parquet.dict-size-bytes", 2 * MIB)?,
             compression: compression(properties)?,
             bloom_bytes_max: bytes("write.parquet.bloom-filter-max-bytes", MIB)?,
-            blooms: blooms(properties, schema, key_columns)?,
+            blooms: blooms(properties, schema, pinned, key_columns)?,
         };
         Ok(settings)
     }
@@ -75,6 +79,8 @@ impl Settings {
             // Version 1 pages: readers of Iceberg tables that decode in batches know no other.
             .set_writer_version(WriterVersion::PARQUET_1_0)
             .set_created_by(concat!("frazil ", env!("CARGO_PKG_VERSION")).to_owned())
+            // Side by side before the footer: one request brings all filters of a file, or the footer's own does.
+            .set_bloom_filter_position(BloomFilterPosition::End)
             .set_compression(self.compression)
             .set_max_row_group_row_count(Some(self.row_group_rows))
             .set_max_row_group_bytes(Some(self.row_group_bytes))
@@ -99,7 +105,8 @@ impl Settings {
     /// How many distinct values a filter of the largest size holds at a false positive rate: the formula of split block
     /// filters with eight bits set a value.
     fn bloom_values_max(&self, fpp: f64) -> u64 {
-        let bits = (self.bloom_bytes_max * 8) as f64;
+        // A filter's size is a power of two.
+        let bits = 8.0 * (1u64 << self.bloom_bytes_max.ilog2()) as f64;
         let values = -bits * (1.0 - fpp.powf(1.0 / 8.0)).ln() / 8.0;
         (values as u64).max(1)
     }
@@ -159,6 +166,7 @@ fn compression(properties: &HashMap<String, String>) -> Result<Compression, Faul
 fn blooms(
     properties: &HashMap<String, String>,
     schema: &Schema,
+    pinned: &[i32],
     key_columns: &[String],
 ) -> Result<Vec<(i32, f64)>, Fault> {
     let mut wanted: Vec<(i32, &str)> = Vec::new();
@@ -166,8 +174,11 @@ fn blooms(
         let id = schema
             .field_id_by_name(name)
             .ok_or_else(|| Fault::Request(format!("there is no key column `{name}` in the table")))?;
-        position(schema, id)?;
-        wanted.push((id, name));
+        // Booleans are hashed by no writer.
+        let hashed = position(schema, id)?.data_type != PrimitiveType::Boolean;
+        if hashed && !pinned.contains(&id) {
+            wanted.push((id, name));
+        }
     }
     for (key, value) in properties {
         let Some(name) = key.strip_prefix(BLOOM_ENABLED) else { continue };

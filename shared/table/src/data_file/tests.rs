@@ -184,8 +184,30 @@ fn bloom_filters_are_written_for_keys_and_for_columns_that_ask() {
     assert!(id.check(&5i64) && id.check(&6i64) && !id.check(&7i64));
     assert!(filter(1).is_none());
     assert!(filter(2).unwrap().check(&"x"));
+    // They lie side by side, behind all row groups.
+    let chunk = |column: usize| builder.metadata().row_group(0).column(column).clone();
+    let end = chunk(0).bloom_filter_offset().unwrap() + i64::from(chunk(0).bloom_filter_length().unwrap());
+    assert_eq!(chunk(2).bloom_filter_offset(), Some(end));
     let missing = Target::new(&table.metadata, &["no".to_owned()], table.file_io.clone(), table.ids.clone());
     assert!(missing.unwrap_err().to_string().contains("`no`"));
+}
+
+#[test]
+fn filters_keep_to_their_largest_size_and_off_columns_that_need_none() {
+    let table = table(&[("write.parquet.bloom-filter-max-bytes", "1000")]);
+    let keys = ["id".to_owned(), "team".to_owned()];
+    let target = Target::new(&table.metadata, &keys, table.file_io.clone(), table.ids.clone()).unwrap();
+    let made: Vec<_> = (0..5000).map(|id| (Some(id), 0, "x")).collect();
+    let files = run(async {
+        let mut writer = PartitionedWriter::new(Arc::new(target), usize::MAX).unwrap();
+        writer.write(rows(&table, &made)).await.unwrap();
+        writer.finish().await.unwrap()
+    });
+    let reader = SerializedFileReader::new(bytes(&table, &files[0])).unwrap();
+    let length = |column| reader.metadata().row_group(0).column(column).bloom_filter_length();
+    // A header of 16 bytes, and the largest power of two.
+    assert_eq!(length(0), Some(16 + 512));
+    assert_eq!((length(1), length(2)), (None, None), "every row's team is what its partition says");
 }
 
 #[test]

@@ -64,14 +64,55 @@ fn times_have_a_fixed_form() {
             "\"1970-01-01T00:00:00.000000Z\"",
             "\"1969-12-31T23:59:59.999999Z\"",
             "\"2024-02-29T23:59:59.999001Z\"",
-            "\"9223372036854775807us\"",
+            "\"+294247-01-10T04:00:54.775807Z\"",
         ],
     );
     check(
         TimestampMicrosecondArray::from(instants[..2].to_vec()),
         &["\"1970-01-01T00:00:00.000000\"", "\"1969-12-31T23:59:59.999999\""],
     );
+    // 9999 is the last year of four digits, and 0 the first; any other parses as ECMAScript's expanded years do.
+    let days = [2_932_896, 2_932_897, -719_528, -719_529, i32::MAX, i32::MIN];
+    check(
+        Date32Array::from(days.to_vec()),
+        &[
+            "\"9999-12-31\"",
+            "\"+010000-01-01\"",
+            "\"0000-01-01\"",
+            "\"-000001-12-31\"",
+            "\"+5881580-07-11\"",
+            "\"-5877641-06-23\"",
+        ],
+    );
+    check(
+        TimestampMicrosecondArray::from(vec![253_402_300_800_000_000, -62_167_219_200_000_001, i64::MIN]),
+        &[
+            "\"+010000-01-01T00:00:00.000000\"",
+            "\"-000001-12-31T23:59:59.999999\"",
+            "\"-290308-12-21T19:59:05.224192\"",
+        ],
+    );
     check(TimestampNanosecondArray::from(vec![1]).with_timezone("+02:00"), &["\"1970-01-01T00:00:00.000000001Z\""]);
+}
+
+#[test]
+fn instants_are_as_a_calendar_library_has_them() {
+    let text = |micros: i64| {
+        let array = TimestampMicrosecondArray::from(vec![micros]).with_timezone("UTC");
+        timestamp(&array, 0, TimeUnit::Microsecond, true)
+    };
+    let mut micros = -62_167_219_200_000_000_i64;
+    while micros < 253_402_300_800_000_000 {
+        let expected = chrono::DateTime::from_timestamp_micros(micros).unwrap();
+        assert_eq!(text(micros), expected.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
+        assert_eq!(chrono::DateTime::parse_from_rfc3339(&text(micros)).unwrap(), expected);
+        micros += 40_013_777_123_457;
+    }
+    // Beyond, a library that reads expanded years gets the same instant back.
+    for micros in [253_402_300_800_000_000, -62_167_219_200_000_001, 8_000_000_000_000_000_000] {
+        let read: chrono::DateTime<chrono::Utc> = text(micros).parse().unwrap();
+        assert_eq!(read.timestamp_micros(), micros);
+    }
 }
 
 #[test]

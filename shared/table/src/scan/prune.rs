@@ -281,7 +281,7 @@ pub(super) fn chunk_range(chunk: &ColumnChunkMetaData, rows: u64, data_type: &Pr
 }
 
 /// Whether numbers of a chunk count what the table's column counts: files from elsewhere may hold milliseconds.
-fn same_unit(column: &ColumnDescriptor, data_type: &PrimitiveType) -> bool {
+pub(super) fn same_unit(column: &ColumnDescriptor, data_type: &PrimitiveType) -> bool {
     let unit = match column.logical_type_ref() {
         Some(LogicalType::Timestamp { unit, .. } | LogicalType::Time { unit, .. }) => Some(*unit),
         _ => None,

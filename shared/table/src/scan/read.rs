@@ -17,9 +17,10 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::{SchemaDescriptor, Type as ParquetType};
 
-use super::FileTask;
+use super::figures::Counters;
+use super::keys::{self, Wanted};
 use super::predicate::Bound;
-use super::prune;
+use super::{FileTask, prune};
 use crate::fault::Fault;
 use crate::schema::align::{Alignment, Fill, Match};
 use crate::schema::parquet::leaf_ids;
@@ -31,18 +32,27 @@ const FOOTER_BYTES_GUESSED: usize = 64 * 1024;
 /// Ranges closer than this are fetched as one: a request costs more than the bytes between.
 const GAP_BYTES_MAX: u64 = 256 * 1024;
 
+/// What is read of a plan's files, the same for all of them.
+#[derive(Clone)]
+pub(super) struct Reading {
+    pub(super) schema: SchemaRef,
+    pub(super) arrow: ArrowSchemaRef,
+    pub(super) predicate: Bound,
+    pub(super) wanted: Option<Arc<Wanted>>,
+    pub(super) counters: Arc<Counters>,
+}
+
 /// Opens a file and gives its rows.
 pub(super) async fn open(
     file_io: FileIO,
     task: FileTask,
-    schema: SchemaRef,
-    arrow: ArrowSchemaRef,
-    predicate: Bound,
+    reading: Reading,
 ) -> Result<BoxStream<'static, Result<RecordBatch, Fault>>, Fault> {
+    let Reading { schema, arrow, predicate, wanted, counters } = reading;
     let path = task.path.clone();
     let input = file_io.new_input(&path).map_err(Fault::storage("opening", &path))?;
     let reader = input.reader().await.map_err(Fault::storage("opening", &path))?;
-    let mut file = File { reader: Arc::from(reader), bytes: task.bytes };
+    let mut file = File::new(Arc::from(reader), task.bytes);
     let unreadable = |path: &str| {
         let path = path.to_owned();
         move |source| Fault::Unreadable { path, source }
@@ -53,8 +63,15 @@ pub(super) async fn open(
     if !leaf_ids(metadata.parquet_schema()).iter().any(Option::is_some) {
         return Err(Fault::Unsupported(format!("{path}, which has no field ids")));
     }
-    let groups = row_groups(metadata.metadata(), &predicate);
+    let mut groups = row_groups(metadata.metadata(), &predicate);
+    counters.pruned(metadata.metadata().num_row_groups() - groups.len());
     let leaves = wanted_leaves(metadata.parquet_schema(), schema.as_struct());
+    if let Some(wanted) = wanted {
+        groups = keys::row_groups(&mut file, metadata.metadata(), &wanted, groups, &leaves, &counters)
+            .await
+            .map_err(unreadable(&path))?;
+    }
+    counters.read(groups.len());
     let mask = ProjectionMask::leaves(metadata.parquet_schema(), leaves);
     let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(file, metadata)
         .with_batch_size(BATCH_ROWS)
@@ -155,9 +172,30 @@ fn child(wanted: &Type, id: i32) -> Option<&Type> {
 }
 
 /// A file in the table's storage, as the Parquet reader wants it.
-struct File {
+pub(super) struct File {
     reader: Arc<dyn FileRead>,
-    bytes: u64,
+    /// Its size.
+    pub(super) bytes: u64,
+    /// Its end, which came with the footer: filters, or all of a small file, are in it and not asked for again.
+    tail: Bytes,
+}
+
+impl File {
+    pub(super) fn new(reader: Arc<dyn FileRead>, bytes: u64) -> Self {
+        Self { reader, bytes, tail: Bytes::new() }
+    }
+
+    /// Whether bytes came with the footer.
+    pub(super) fn holds(&self, range: &Range<u64>) -> bool {
+        self.held(range).is_some()
+    }
+
+    fn held(&self, range: &Range<u64>) -> Option<Bytes> {
+        let start = self.bytes.checked_sub(self.tail.len() as u64)?;
+        let place = |offset: u64| usize::try_from(offset.checked_sub(start)?).ok();
+        let (from, to) = (place(range.start)?, place(range.end)?);
+        (from <= to && to <= self.tail.len()).then(|| self.tail.slice(from..to))
+    }
 }
 
 fn external(fault: iceberg::Error) -> ParquetError {
@@ -166,7 +204,18 @@ fn external(fault: iceberg::Error) -> ParquetError {
 
 impl AsyncFileReader for File {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, parquet::errors::Result<Bytes>> {
-        async move { self.reader.read(range).await.map_err(external) }.boxed()
+        async move {
+            if let Some(held) = self.held(&range) {
+                return Ok(held);
+            }
+            let bytes = self.reader.read(range.clone()).await.map_err(external)?;
+            let guessed = range.end == self.bytes && bytes.len() <= FOOTER_BYTES_GUESSED;
+            if guessed && range.end.checked_sub(range.start) == Some(bytes.len() as u64) {
+                self.tail = bytes.clone();
+            }
+            Ok(bytes)
+        }
+        .boxed()
     }
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, parquet::errors::Result<Vec<Bytes>>> {
@@ -174,6 +223,13 @@ impl AsyncFileReader for File {
             let mut order: Vec<usize> = (0..ranges.len()).collect();
             order.sort_by_key(|at| ranges.get(*at).map_or(0, |range| range.start));
             let mut parts = vec![Bytes::new(); ranges.len()];
+            order.retain(|at| match (ranges.get(*at).and_then(|range| self.held(range)), parts.get_mut(*at)) {
+                (Some(held), Some(part)) => {
+                    *part = held;
+                    false
+                }
+                _ => true,
+            });
             let mut pending: Vec<usize> = Vec::new();
             let mut joined: Option<Range<u64>> = None;
             for at in order.iter().copied() {

@@ -24,6 +24,12 @@ impl Record {
     }
 }
 
+/// What to do with a value that is not spelled as was said.
+const OTHERWISE: &str = "give it with --hex, --base64 or --file, whichever it is";
+/// What lines there are.
+const LINES: &str =
+    "give a value a line in hexadecimal (or base64 with --base64 -), or an object with a base64 `value`";
+
 /// Hexadecimal digits; white space between them is as good as none.
 pub(super) fn hex(text: &str) -> Result<Vec<u8>, Failure> {
     let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
@@ -35,29 +41,30 @@ pub(super) fn hex(text: &str) -> Result<Vec<u8>, Failure> {
             _ => None,
         })
         .collect();
-    bytes.ok_or_else(|| Failure::usage("decode.hex", "not hexadecimal: pairs of 0-9, a-f"))
+    bytes.ok_or_else(|| Failure::usage("decode.hex", "not hexadecimal: pairs of 0-9, a-f").remedy(OTHERWISE))
 }
 
 /// Standard base64, with or without its padding.
 pub(super) fn base64(text: &str) -> Result<Vec<u8>, Failure> {
     let bare = text.trim().trim_end_matches('=');
-    base64_simd::STANDARD_NO_PAD
-        .decode_to_vec(bare)
-        .map_err(|_| Failure::usage("decode.base64", "not base64 (the standard alphabet, with + and /)"))
+    base64_simd::STANDARD_NO_PAD.decode_to_vec(bare).map_err(|_| {
+        Failure::usage("decode.base64", "not base64 (the standard alphabet, with + and /)").remedy(OTHERWISE)
+    })
 }
 
 /// `NAME=HEX`
 pub(super) fn header(text: &str) -> Result<(&str, Vec<u8>), Failure> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| Failure::usage("decode.header", "a header is NAME=HEX").at(format!("--header {text}")))?;
+    let (name, value) = text.split_once('=').ok_or_else(|| {
+        let failure = Failure::usage("decode.header", "a header is NAME=HEX").at(format!("--header {text}"));
+        failure.remedy("write its name, `=`, and its value in hexadecimal")
+    })?;
     Ok((name, hex(value).map_err(|e| e.at(format!("--header {name}")))?))
 }
 
 /// One line of stdin: a value as text, or an object with a base64 `value`, as the records of a Lambda event and the
 /// lines of a dead-letter object are.
 pub(super) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
-    let text = str::from_utf8(line).map_err(|_| Failure::usage("decode.line", "not UTF-8"))?;
+    let text = str::from_utf8(line).map_err(|_| Failure::usage("decode.line", "not UTF-8").remedy(LINES))?;
     if !text.starts_with('{') {
         let bytes = match encoding {
             Encoding::Hex => hex(text),
@@ -65,7 +72,7 @@ pub(super) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
         };
         return bytes.map(Record::value);
     }
-    let fault = |what: &str| Failure::usage("decode.line", what);
+    let fault = |what: &str| Failure::usage("decode.line", what).remedy(LINES);
     let record: Value = serde_json::from_str(text).map_err(|_| fault("neither a value nor a JSON object"))?;
     match record.get("value") {
         None | Some(Value::Null) => Ok(Record { value: None }),

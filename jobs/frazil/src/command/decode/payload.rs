@@ -53,7 +53,8 @@ impl Reader {
         let message = schema::load(&pipeline.value.schema).map_err(|e| codec_failure(&e))?;
         let columns = columns::plan(&message, &pipeline.table).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            let failure = Failure::usage("pipeline.columns", lines.join("\n"));
+            let failure = Failure::usage("pipeline.columns", lines.join("\n"))
+                .remedy("change the pipeline file's `[table]` block, or the message");
             match faults.first() {
                 Some(first) => failure.at(first.place.clone()),
                 None => failure,
@@ -92,5 +93,7 @@ impl Reader {
 }
 
 fn codec_failure(error: &codec::Error) -> Failure {
-    Failure::of(error.kind(), "pipeline.schema", error)
+    let mend = error.kind() == Kind::Misconfigured;
+    let remedy = mend.then_some("mend the schema, or the `[value]` block that names it");
+    Failure::of(error.kind(), "pipeline.schema", error).remedy_if(remedy)
 }
