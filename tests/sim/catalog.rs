@@ -12,6 +12,7 @@ use model::id::SeededIds;
 use table::catalog::{Catalog, Error, Loaded, TableCreation, TableName, metadata};
 
 use crate::fault::Fault;
+use crate::files::Disk;
 use crate::oracle::{Actor, Oracle};
 use crate::world::{Process, World};
 
@@ -29,17 +30,19 @@ pub(crate) enum Comparing {
 pub(crate) struct Tables {
     pub(crate) world: Arc<World>,
     pub(crate) oracle: Arc<Oracle>,
+    disk: Arc<Disk>,
     comparing: Comparing,
     ids: Arc<SeededIds>,
     current: Mutex<BTreeMap<TableName, Loaded>>,
 }
 
 impl Tables {
-    pub(crate) fn new(world: &Arc<World>, oracle: &Arc<Oracle>) -> Arc<Self> {
+    pub(crate) fn new(world: &Arc<World>, oracle: &Arc<Oracle>, disk: &Arc<Disk>) -> Arc<Self> {
         let comparing = if world.below(2) == 0 { Comparing::WholeTable } else { Comparing::Requirements };
         Arc::new(Self {
             world: Arc::clone(world),
             oracle: Arc::clone(oracle),
+            disk: Arc::clone(disk),
             comparing,
             ids: world.ids(),
             current: Mutex::default(),
@@ -48,6 +51,14 @@ impl Tables {
 
     fn current(&self) -> MutexGuard<'_, BTreeMap<TableName, Loaded>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a metadata file: whoever looks into a table's past reads it.
+    fn write(&self, staged: &metadata::Staged) {
+        match serde_json::to_vec(&staged.metadata) {
+            Ok(body) => drop(self.disk.write(&staged.location, body.into())),
+            Err(error) => self.world.violated("stuck", error.to_string()),
+        }
     }
 
     /// A table as it is.
@@ -75,6 +86,7 @@ impl Tables {
             return Err(Error::Conflict { table: base.name.clone(), detail });
         }
         let staged = metadata::stage(now, requirements, updates, self.world.now(), self.ids.as_ref())?;
+        self.write(&staged);
         let after = staged.loaded(base.name.clone());
         let before = std::mem::replace(now, after.clone());
         self.world.note(|| {
@@ -116,6 +128,7 @@ impl Catalog for RemoteCatalog {
             }
             let location = format!("file:///lake/{}/{}", table.namespace, table.name);
             let staged = metadata::create(creation, location, self.process.world.now(), self.tables.ids.as_ref())?;
+            self.tables.write(&staged);
             let loaded = staged.loaded(table.clone());
             current.insert(table.clone(), loaded.clone());
             loaded
@@ -152,8 +165,7 @@ impl Catalog for RemoteCatalog {
             return unknown();
         }
         if world.happens(Fault::CommitLate) {
-            let (tables, actor, base, world) =
-                (Arc::clone(&self.tables), self.actor, base.clone(), Arc::clone(world));
+            let (tables, actor, base, world) = (Arc::clone(&self.tables), self.actor, base.clone(), Arc::clone(world));
             let later = Duration::from_millis(world.between(10, 600_000));
             drop(tokio::spawn(async move {
                 tokio::time::sleep(later).await;

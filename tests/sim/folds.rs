@@ -93,11 +93,7 @@ impl Folds {
                 process: Arc::clone(process),
                 oracle: Arc::clone(&self.oracle),
             }),
-            catalog: Arc::new(RemoteCatalog {
-                tables: Arc::clone(&self.tables),
-                process: Arc::clone(process),
-                actor,
-            }),
+            catalog: Arc::new(RemoteCatalog { tables: Arc::clone(&self.tables), process: Arc::clone(process), actor }),
             io: RemoteFiles::io(&self.disk, Some(process)),
             clock: Arc::clone(process) as Arc<dyn Clock>,
             ids: self.world.ids(),
@@ -121,16 +117,19 @@ impl Folds {
         world.note(|| format!("{name}: begins, {rows:?} rows at most"));
         let outcome = process.run(LIMIT, async move { fold.run().await }, false).await;
         let Some(outcome) = outcome else { return Ended::Later };
-        self.of(&name, outcome.map(|report: Report| {
-            world.note(|| {
-                let rows: u64 = report.tables.iter().map(|t| t.rows_added).sum();
-                format!("{name}: {} objects, {rows} rows, {} left", report.staged_objects, report.objects_left)
-            });
-            if let Some((key, why)) = report.quarantined.first_key_value() {
-                world.violated("stuck", format!("{key} is quarantined: {why}"));
-            }
-            report.objects_left > 0 || report.tables.iter().any(|t| t.committed)
-        }))
+        self.of(
+            &name,
+            outcome.map(|report: Report| {
+                world.note(|| {
+                    let rows: u64 = report.tables.iter().map(|t| t.rows_added).sum();
+                    format!("{name}: {} objects, {rows} rows, {} left", report.staged_objects, report.objects_left)
+                });
+                if let Some((key, why)) = report.quarantined.first_key_value() {
+                    world.violated("stuck", format!("{key} is quarantined: {why}"));
+                }
+                report.objects_left > 0 || report.tables.iter().any(|t| t.committed)
+            }),
+        )
     }
 
     fn of(&self, name: &str, outcome: Result<bool, Error>) -> Ended {
@@ -186,7 +185,8 @@ impl Folds {
         let actor = Actor::Operator(self.cluster);
         match code {
             "fold.ledger_missing" if world.below(2) == 0 && self.is_kept() => self.set_back(),
-            "fold.rewound" | "fold.ledger_missing" => {
+            "fold.properties_unset" if world.below(2) == 0 => self.set_back(),
+            "fold.rewound" | "fold.ledger_missing" | "fold.properties_unset" => {
                 let choice = if world.below(3) == 0 { Choice::KeepLedger } else { Choice::Refold };
                 self.recover(choice).await;
             }
@@ -259,7 +259,7 @@ impl Folds {
                     if choice == Choice::Refold && matches!(code, "fold.would_miss" | "fold.ledger_then") {
                         return Box::pin(self.recover(Choice::KeepLedger)).await;
                     }
-                    if matches!(code, "fold.columns" | "fold.foreign_table" | "fold.recover_nothing") {
+                    if matches!(code, "fold.columns" | "fold.foreign_table" | "fold.properties_unset" | "fold.recover_nothing") {
                         return self.set_back();
                     }
                     return;
@@ -275,7 +275,8 @@ impl Folds {
         let Some(&target) = line.get(back) else { return };
         let process = Process::new(&self.world, format!("rollback {}/{}", self.cluster, self.number()), 0, None);
         let fold = self.fold(&process, Actor::Operator(self.cluster), None);
-        let outcome = process.run(LIMIT, async move { fold.rollback(Target::Snapshot(target)).await.map(|_| false) }, false);
+        let outcome =
+            process.run(LIMIT, async move { fold.rollback(Target::Snapshot(target)).await.map(|_| false) }, false);
         if let Some(outcome) = outcome.await {
             drop(self.of(&process.name, outcome));
         }
@@ -291,7 +292,10 @@ impl Folds {
         let work = async move {
             match maintain.run().await {
                 Ok(report) => world.note(|| {
-                    format!("{name}: removed {}, unsettled {}, unproved {}", report.files_removed, report.unsettled, report.unproved)
+                    format!(
+                        "{name}: removed {}, unsettled {}, unproved {}",
+                        report.files_removed, report.unsettled, report.unproved
+                    )
                 }),
                 Err(error) => world.note(|| format!("{name}: {error}")),
             }

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use iceberg::TableUpdate;
 use iceberg::spec::{
-    DataFile, DataFileBuilder, Manifest, ManifestList, NestedField, PrimitiveType, Schema, SnapshotRef, TableMetadata, Type,
+    DataFile, DataFileBuilder, Manifest, ManifestList, NestedField, PrimitiveType, Schema, SnapshotRef, TableMetadata,
+    Type,
 };
-use model::id::SeededIds;
 use model::id::Ids;
+use model::id::SeededIds;
 use table::catalog::{Loaded, TableName};
 use table::snapshot::{self, Change, NewFile, Operation, Terms, ancestry, branch};
 
@@ -152,7 +153,11 @@ impl Foreign {
             let schema = metadata.current_schema();
             let mut fields = schema.as_struct().fields().to_vec();
             let id = metadata.last_column_id() + 1;
-            fields.push(Arc::new(NestedField::optional(id, format!("theirs_{id}"), Type::Primitive(PrimitiveType::String))));
+            fields.push(Arc::new(NestedField::optional(
+                id,
+                format!("theirs_{id}"),
+                Type::Primitive(PrimitiveType::String),
+            )));
             let next = Schema::builder().with_fields(fields).with_schema_id(schema.schema_id() + 1).build();
             if let Ok(schema) = next {
                 updates.push(TableUpdate::AddSchema { schema });

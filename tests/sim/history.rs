@@ -137,9 +137,8 @@ impl Stage {
         };
         let versions = &pipelines()[mode];
         let count = if world.happens(Fault::TwoClusters) { 2 } else { 1 };
-        let clusters: Vec<Arc<Cluster>> = (0..count)
-            .map(|number| Cluster::new(number, usize::try_from(world.between(1, 4)).unwrap_or(1)))
-            .collect();
+        let clusters: Vec<Arc<Cluster>> =
+            (0..count).map(|number| Cluster::new(number, usize::try_from(world.between(1, 4)).unwrap_or(1))).collect();
         let ids: Vec<PipelineId> = (0..count)
             .map(|number| PipelineId::new(if number == 0 { "orders" } else { "orders-too" }, world.ids().as_ref()))
             .collect();
@@ -147,7 +146,7 @@ impl Stage {
         let oracle = Oracle::new(&world, &disk, &clusters, &ids, comparing);
         let bucket = Bucket::new(&world);
         oracle.sees(&bucket);
-        let tables = Tables::new(&world, &oracle);
+        let tables = Tables::new(&world, &oracle, &disk);
         let properties: Arc<Mutex<HashMap<String, String>>> = Arc::default();
         let mut mappings = Vec::new();
         let mut folds = Vec::new();
@@ -366,4 +365,3 @@ async fn live(chosen: &Chosen) -> Outcome {
         trace: world.trace(),
     }
 }
-

@@ -70,7 +70,9 @@ pub(crate) struct State {
 
 impl Cluster {
     pub(crate) fn new(number: usize, partitions: usize) -> Arc<Self> {
-        let arn = format!("arn:aws:kafka:eu-west-1:123456789012:cluster/orders-{number}/{number:08x}-0000-4000-8000-000000000000-1");
+        let arn = format!(
+            "arn:aws:kafka:eu-west-1:123456789012:cluster/orders-{number}/{number:08x}-0000-4000-8000-000000000000-1"
+        );
         let state = State { logs: vec![vec![Vec::new(); partitions]] };
         Arc::new(Self { number, source: SourceId::of(&arn), arn, state: Mutex::new(state) })
     }

@@ -8,7 +8,10 @@
 //! `mutations`: `--mutation NAME` does one step of the protocol wrong, `--mutations` does so with one after the other and
 //! prints what found each.
 
-#![expect(clippy::disallowed_methods, reason = "it reads its arguments, shows how long it took, and its tasks are its own")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it reads its arguments, shows how long it took, and its tasks are its own"
+)]
 #![expect(clippy::print_stdout, reason = "it is a program")]
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a simulation that can't be set up ends")]
 
@@ -36,6 +39,7 @@ mod world;
 /// Histories when nothing is asked for: what the suite runs.
 const SEEDS_DEFAULT: u64 = 40;
 /// Histories within which each mutation must be found.
+#[cfg(feature = "mutations")]
 const MUTATION_SEEDS: u64 = 1000;
 /// Violating histories that are made smaller and printed.
 const SHOWN_MAX: usize = 3;

@@ -74,7 +74,10 @@ impl Mapping {
     pub(crate) async fn poll(self: Arc<Self>, partitions: Vec<usize>) {
         loop {
             self.world.wait_ms(2_000, 30_000).await;
-            let (closed, ended) = { let state = self.state(); (state.closed, state.ended) };
+            let (closed, ended) = {
+                let state = self.state();
+                (state.closed, state.ended)
+            };
             if closed {
                 continue;
             }
@@ -150,7 +153,8 @@ impl Mapping {
             let Some(&partition) = partitions.get((start + n) % partitions.len()) else { continue };
             let mut position = self.state().positions.get(partition).copied().unwrap_or(0);
             while left > 0 {
-                let place = Place { cluster: self.cluster.number, incarnation, partition: partition as i32, offset: position };
+                let place =
+                    Place { cluster: self.cluster.number, incarnation, partition: partition as i32, offset: position };
                 let Some(entry) = self.cluster.entry(place) else { break };
                 position += 1;
                 let Entry::Record(record) = entry else { continue };
@@ -189,7 +193,9 @@ impl Mapping {
                 return;
             }
             if attempt > 500 {
-                return self.world.violated("stuck", format!("mapping {}: a batch can't be delivered", self.cluster.number));
+                return self
+                    .world
+                    .violated("stuck", format!("mapping {}: a batch can't be delivered", self.cluster.number));
             }
             self.world.wait_ms(200, 20_000).await;
             if !partitions.is_empty() && self.world.happens(Fault::Recut) {
@@ -202,10 +208,15 @@ impl Mapping {
     }
 
     fn process(&self, what: &str) -> Arc<Process> {
-        let number = { let mut state = self.state(); state.invocations += 1; state.invocations };
+        let number = {
+            let mut state = self.state();
+            state.invocations += 1;
+            state.invocations
+        };
         let world = &self.world;
         let kill_at = world.happens(Fault::IngestKilled).then(|| world.below(8));
-        let ahead = world.happens(Fault::IngestClock).then(|| world.below(4 * 3_600_000_000).cast_signed() - 2 * 3_600_000_000);
+        let ahead =
+            world.happens(Fault::IngestClock).then(|| world.below(4 * 3_600_000_000).cast_signed() - 2 * 3_600_000_000);
         Process::new(world, format!("{what} {}/{number}", self.cluster.number), ahead.unwrap_or(0), kill_at)
     }
 
@@ -233,7 +244,8 @@ impl Mapping {
             }
         }
         self.world.note(|| {
-            let places: Vec<String> = batch.records.iter().map(|(p, _)| format!("{}:{}", p.partition, p.offset)).collect();
+            let places: Vec<String> =
+                batch.records.iter().map(|(p, _)| format!("{}:{}", p.partition, p.offset)).collect();
             format!("{}: {} spoiled {}", process.name, places.join(" "), spoiled.len())
         });
         let body = event(&self.cluster, &batch.records, &spoiled);
@@ -301,7 +313,8 @@ fn as_replay(body: bytes::Bytes) -> Option<bytes::Bytes> {
     let mut rows = Vec::new();
     for batch in object.rows(&table, &Projection::default()).ok()? {
         let batch = batch.ok()?;
-        let kept: Vec<usize> = (0..batch.num_columns()).filter(|n| batch.schema().field(*n).name() != "_table").collect();
+        let kept: Vec<usize> =
+            (0..batch.num_columns()).filter(|n| batch.schema().field(*n).name() != "_table").collect();
         rows.push(TableRows { table: table.clone(), batch: batch.project(&kept).ok()? });
     }
     object::encode(&footer, &rows).ok()

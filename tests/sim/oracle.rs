@@ -200,12 +200,7 @@ impl Oracle {
             true => 0,
             false => 1 + ledger.epochs.iter().position(|epoch| epoch.counts_as == at.source)?,
         };
-        (at.topic == TOPIC).then_some(Place {
-            cluster: cluster.number,
-            incarnation,
-            partition: at.partition,
-            offset,
-        })
+        (at.topic == TOPIC).then_some(Place { cluster: cluster.number, incarnation, partition: at.partition, offset })
     }
 
     /// Places of a set of a ledger's coordinates.
@@ -233,7 +228,8 @@ impl Oracle {
                 None => {
                     let manifest = Manifest::parse_avro(&read(path)?).map_err(|e| e.to_string())?;
                     let alive = manifest.entries().iter().filter(|e| e.is_alive());
-                    let files: Arc<Vec<String>> = Arc::new(alive.map(|e| e.data_file().file_path().to_owned()).collect());
+                    let files: Arc<Vec<String>> =
+                        Arc::new(alive.map(|e| e.data_file().file_path().to_owned()).collect());
                     judge.manifests.insert(path.clone(), Arc::clone(&files));
                     files
                 }
@@ -376,7 +372,11 @@ impl Oracle {
         }
         let dead = |l: &ledger::PartitionLedger| l.dead.clone();
         for place in self.places(&is, dead).difference(&self.places(&was, dead)) {
-            let good = judge.places.get(place).and_then(|id| judge.truth.get(id)).is_some_and(|(_, r)| r.nature == Nature::Row);
+            let good = judge
+                .places
+                .get(place)
+                .and_then(|id| judge.truth.get(id))
+                .is_some_and(|(_, r)| r.nature == Nature::Row);
             if good && !judge.spoiled.contains(place) {
                 world.violated("I5", format!("{place:?} counts as a dead letter and is none"));
             }
@@ -389,7 +389,8 @@ impl Oracle {
         let Some(id) = self.pipelines.get(cluster) else { return };
         let key = model::settlement::summary_key(id);
         let summary = after.current_snapshot().and_then(|s| s.summary().additional_properties.get(&key).cloned());
-        let Some(named) = summary.as_deref().and_then(|text| text.split_once(' ')).map(|(_, key)| key.to_owned()) else {
+        let Some(named) = summary.as_deref().and_then(|text| text.split_once(' ')).map(|(_, key)| key.to_owned())
+        else {
             return self.world.violated("I3", "a fold's snapshot names no settlement");
         };
         match self.body(&named).map(|body| Settlement::from_json(&body)) {
@@ -397,6 +398,16 @@ impl Oracle {
             Some(Ok(_)) => self.world.violated("I3", "a snapshot's settlement holds another ledger than the table"),
             Some(Err(error)) => self.world.violated("I3", error.to_string()),
             None => self.world.violated("I3", format!("there is no settlement {named}")),
+        }
+    }
+
+    /// An object is about to be stored: the letters of the records that it calls dead are there before it (I1).
+    pub(crate) fn staged(&self, key: &str, body: &bytes::Bytes) {
+        let Some(rest) = key.strip_prefix("staging/").and_then(|rest| rest.strip_suffix(".parquet")) else { return };
+        let Ok(object) = Object::open(body.clone()) else { return };
+        let dead = object.footer().coverage.iter().any(|(_, covered)| !covered.dead.is_empty());
+        if dead && self.body(&format!("dead-letters/{rest}.jsonl")).is_none() {
+            self.world.violated("I1", format!("{key} is stored before its dead letters"));
         }
     }
 
@@ -494,10 +505,16 @@ impl Oracle {
         for (at, partition) in ledger.partitions() {
             let counts = &partition.counts;
             let filtered: u64 = counts.filtered.values().sum();
-            let sum = counts.rows_added + filtered + counts.undelivered + counts.deduplicated + counts.late + partition.dead.count();
+            let sum = counts.rows_added
+                + filtered
+                + counts.undelivered
+                + counts.deduplicated
+                + counts.late
+                + partition.dead.count();
             let reached = partition.reached.count();
             if sum != reached || counts.dead != partition.dead.count() {
-                self.world.violated("I5", format!("{at}: {reached} offsets reached, and {sum} accounted for: {partition:?}"));
+                self.world
+                    .violated("I5", format!("{at}: {reached} offsets reached, and {sum} accounted for: {partition:?}"));
             }
             if partition.reached.as_slice().len() > 1 {
                 self.world.violated("I5", format!("{at}: holes are left: {}", partition.reached));
@@ -526,7 +543,10 @@ impl Oracle {
             if counts.undelivered < nothing || counts.undelivered > nothing + absent {
                 self.world.violated(
                     "I5",
-                    format!("{at}: {} counted as never delivered, of {nothing} holes and {absent} absent", counts.undelivered),
+                    format!(
+                        "{at}: {} counted as never delivered, of {nothing} holes and {absent} absent",
+                        counts.undelivered
+                    ),
                 );
             }
         }

@@ -128,8 +128,12 @@ impl RemoteStore {
 impl Store for RemoteStore {
     async fn put_new(&self, key: &str, body: Bytes) -> Result<Put, Error> {
         check_key(key)?;
-        let (bucket, owned) = (Arc::clone(&self.bucket), key.to_owned());
-        self.send(Operation::PutNew, key, move || bucket.put_new(&owned, body)).await
+        let (bucket, oracle, owned) = (Arc::clone(&self.bucket), Arc::clone(&self.oracle), key.to_owned());
+        let store = move || {
+            oracle.staged(&owned, &body);
+            bucket.put_new(&owned, body)
+        };
+        self.send(Operation::PutNew, key, store).await
     }
 
     async fn put(&self, key: &str, body: Bytes) -> Result<Timestamp, Error> {

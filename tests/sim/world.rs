@@ -68,13 +68,7 @@ impl World {
                 rates.remove(&fault);
             }
         }
-        Arc::new(Self {
-            started: Instant::now(),
-            chance,
-            rates,
-            ended: Mutex::new(false),
-            inner: Mutex::default(),
-        })
+        Arc::new(Self { started: Instant::now(), chance, rates, ended: Mutex::new(false), inner: Mutex::default() })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -213,7 +207,11 @@ impl Process {
             self.world.note(|| format!("{}: frozen", self.name));
             self.world.wait_ms(60_000, 25 * 60_000).await;
         }
-        let (calls, _) = { let mut state = self.state(); state.0 += 1; *state };
+        let (calls, _) = {
+            let mut state = self.state();
+            state.0 += 1;
+            *state
+        };
         // Every second kill comes before the call, the others after it.
         if self.kill_at.is_some_and(|at| at % 2 == 0 && calls > at / 2) {
             self.die().await;

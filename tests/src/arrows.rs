@@ -116,7 +116,9 @@ fn faults(edges: &[Edge]) -> Vec<String> {
         .filter(|name| !TESTS.contains(name) && !allowed.contains_key(*name))
         .map(|name| format!("{name} is not listed in ALLOWED"))
         .collect();
-    for Edge { from, to, used } in edges.iter().filter(|e| members.contains(e.to.as_str()) && !TESTS.contains(&e.from.as_str())) {
+    for Edge { from, to, used } in
+        edges.iter().filter(|e| members.contains(e.to.as_str()) && !TESTS.contains(&e.from.as_str()))
+    {
         let listed = allowed.get(from.as_str()).is_some_and(|names| names.contains(&to.as_str()));
         match used {
             _ if TESTS.contains(&to.as_str()) => faults.push(format!("{from} depends on {to}")),

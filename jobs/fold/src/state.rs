@@ -318,7 +318,9 @@ pub(crate) async fn passed_over(
                 }
                 Ok(None) => {}
                 // It is as good as gone.
-                Err(error) if error.kind() == Kind::Corrupt => tracing::warn!(key, %error, "a settlement can't be read"),
+                Err(error) if error.kind() == Kind::Corrupt => {
+                    tracing::warn!(key, %error, "a settlement can't be read")
+                }
                 Err(error) => return Err(error),
             }
             seen.insert(commit);
