@@ -60,6 +60,9 @@ pub(crate) struct Candidates {
     /// Where the key columns are, in the target's schema, and their field ids.
     key: Vec<Column>,
     within: Option<Within>,
+    /// Why rows without an event time, and late ones, are dead.
+    missing: Arc<Reason>,
+    too_late: Arc<Reason>,
     held: Vec<Held>,
     counts: BTreeMap<TopicPartition, Counts>,
 }
@@ -70,14 +73,11 @@ struct Column {
     field_id: i32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Within {
     event_time: Column,
     lookback_micros: i64,
     late: Late,
-    /// Why rows without an event time, and late ones, are dead.
-    missing: Arc<Reason>,
-    too_late: Arc<Reason>,
 }
 
 struct Held {
@@ -123,29 +123,28 @@ impl Candidates {
         let key = table.primary_key.iter().map(|name| column(name)).collect::<Result<Vec<_>, Error>>()?;
         let within = match &table.dedup_within {
             None => None,
-            Some(within) => {
-                let reason = |class, message: &str| {
-                    Arc::new(Reason { class, path: within.column.clone(), message: message.to_owned() })
-                };
-                Some(Within {
-                    event_time: column(&within.column)?,
-                    lookback_micros: i64::try_from(within.lookback_seconds)
-                        .unwrap_or(i64::MAX)
-                        .saturating_mul(MICROS_PER_SECOND),
-                    late: within.late,
-                    missing: reason(Class::MissingRequired, "its event time is null"),
-                    too_late: reason(Class::Late, "its event time lies more than the lookback before the watermark"),
-                })
-            }
+            Some(within) => Some(Within {
+                event_time: column(&within.column)?,
+                lookback_micros: i64::try_from(within.lookback_seconds)
+                    .unwrap_or(i64::MAX)
+                    .saturating_mul(MICROS_PER_SECOND),
+                late: within.late,
+            }),
         };
         let types: Vec<DataType> = key
             .iter()
             .filter_map(|column| target.arrow_schema().fields().get(column.place))
             .map(|field| field.data_type().clone())
             .collect();
-        let dedup = Dedup::new(&types, within.as_ref().map(|within| within.lookback_micros));
+        let dedup = Dedup::new(&types, within.map(|within| within.lookback_micros));
         let dedup = dedup.map_err(|source| Error::Merge { table: name.clone(), source })?;
-        Ok(Self { table: name, dedup, key, within, held: Vec::new(), counts: BTreeMap::new() })
+        let path = table.dedup_within.as_ref().map(|within| within.column.as_str()).unwrap_or_default();
+        let reason =
+            |class, message: &str| Arc::new(Reason { class, path: path.to_owned(), message: message.to_owned() });
+        let missing = reason(Class::MissingRequired, "its event time is null");
+        let too_late = reason(Class::Late, "its event time lies more than the lookback before the watermark");
+        let (held, counts) = (Vec::new(), BTreeMap::new());
+        Ok(Self { table: name, dedup, key, within, missing, too_late, held, counts })
     }
 
     /// Makes room for rows that are to come, from so many objects.
@@ -157,7 +156,7 @@ impl Candidates {
     /// Moves the marks to an object's minute. Objects come in order of their keys.
     pub(crate) fn enter(&self, found: &Found, marks: &mut Ledger) -> Entered {
         let before = marks.watermark;
-        let Some(within) = &self.within else { return Entered { earliest: i64::MIN, before } };
+        let Some(within) = self.within else { return Entered { earliest: i64::MIN, before } };
         let watermark = marks.enter_minute(found.minute);
         let earliest = watermark.map_or(i64::MIN, |at| at.micros().saturating_sub(within.lookback_micros));
         Entered { earliest, before }
@@ -168,10 +167,10 @@ impl Candidates {
     /// # Errors
     /// [`Error::Stopped`] when the event time's column holds no times.
     pub(crate) fn judge(&self, found: &Found, entered: &Entered, batches: &[Admitted]) -> Result<Vec<Reasons>, Error> {
-        let Some(within) = &self.within else { return Ok(Vec::new()) };
+        let Some(within) = self.within else { return Ok(Vec::new()) };
         let dies = |time: Option<i64>| match time {
-            None => Some(&within.missing),
-            Some(time) if within.late == Late::DeadLetter && time < entered.earliest => Some(&within.too_late),
+            None => Some(&self.missing),
+            Some(time) if within.late == Late::DeadLetter && time < entered.earliest => Some(&self.too_late),
             Some(_) => None,
         };
         let mut reasons = Vec::with_capacity(batches.len());
@@ -198,7 +197,7 @@ impl Candidates {
         dead: &Dead,
         marks: &mut Ledger,
     ) -> Result<(), Error> {
-        let Some(within) = &self.within else { return Ok(()) };
+        let Some(within) = self.within else { return Ok(()) };
         let mut seen = false;
         for Admitted { batch, origin, .. } in batches {
             let times = self.event_times(&found.key, batch, within)?;
@@ -234,7 +233,7 @@ impl Candidates {
     ) -> Result<(), Error> {
         for mut rows in batches {
             let mut runs = runs_of(admitted, &rows.origin);
-            if let Some(within) = &self.within {
+            if let Some(within) = self.within {
                 let times = self.event_times(&found.key, &rows.batch, within)?;
                 let punctual: BooleanArray =
                     times.values().iter().map(|time| Some(*time >= entered.earliest)).collect();
@@ -256,7 +255,7 @@ impl Candidates {
             }
             let Admitted { batch, origin, .. } = rows;
             let key = self.key_of(&batch);
-            let event_time = self.within.as_ref().and_then(|within| batch.columns().get(within.event_time.place));
+            let event_time = self.within.and_then(|within| batch.columns().get(within.event_time.place));
             self.dedup
                 .add(&key, event_time, origin)
                 .map_err(|source| Error::Merge { table: self.table.clone(), source })?;
@@ -270,7 +269,7 @@ impl Candidates {
         &self,
         key: &str,
         batch: &RecordBatch,
-        within: &Within,
+        within: Within,
     ) -> Result<arrow::array::PrimitiveArray<TimestampMicrosecondType>, Error> {
         let column = batch.columns().get(within.event_time.place);
         let times = column.and_then(|column| column.as_primitive_opt::<TimestampMicrosecondType>());
@@ -324,7 +323,7 @@ impl Candidates {
         for (column, name) in self.key.iter().zip(&columns) {
             wanted.extend(self.key_bounds(*column, name));
         }
-        if let (Some(within), Some(spans)) = (&self.within, self.dedup.event_times()) {
+        if let (Some(within), Some(spans)) = (self.within, self.dedup.event_times()) {
             let event_time = name(within.event_time.field_id)?;
             let zoned = schema.field_by_id(within.event_time.field_id).is_some_and(|field| {
                 *field.field_type == iceberg::spec::Type::Primitive(iceberg::spec::PrimitiveType::Timestamptz)
@@ -355,7 +354,7 @@ impl Candidates {
             rows = plan.rows(),
             "table rows to compare"
         );
-        let event_time = match &self.within {
+        let event_time = match self.within {
             None => None,
             Some(within) => {
                 let event_time = name(within.event_time.field_id)?;
