@@ -259,7 +259,10 @@ impl Folds {
                     if choice == Choice::Refold && matches!(code, "fold.would_miss" | "fold.ledger_then") {
                         return Box::pin(self.recover(Choice::KeepLedger)).await;
                     }
-                    if matches!(code, "fold.columns" | "fold.foreign_table" | "fold.properties_unset" | "fold.recover_nothing") {
+                    if matches!(
+                        code,
+                        "fold.columns" | "fold.foreign_table" | "fold.properties_unset" | "fold.recover_nothing"
+                    ) {
                         return self.set_back();
                     }
                     return;

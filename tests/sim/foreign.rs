@@ -63,8 +63,8 @@ impl Foreign {
         self.tables.load(&self.table).filter(|loaded| loaded.metadata.current_snapshot().is_some())
     }
 
-    fn commit(&self, base: &Loaded, updates: Vec<TableUpdate>) {
-        if let Err(error) = self.tables.commit(Actor::Other, base, &[], &updates) {
+    fn commit(&self, base: &Loaded, updates: &[TableUpdate]) {
+        if let Err(error) = self.tables.commit(Actor::Other, base, &[], updates) {
             self.world.note(|| format!("other hands: {error}"));
         }
     }
@@ -77,7 +77,7 @@ impl Foreign {
         match snapshot::prepare(&base, change, terms, &io, self.ids.as_ref()).await {
             Ok(prepared) => {
                 self.world.note(|| format!("other hands: {what}"));
-                self.commit(&base, prepared.updates().to_vec());
+                self.commit(&base, prepared.updates());
             }
             Err(error) => self.world.note(|| format!("other hands: {what}: {error}")),
         }
@@ -119,7 +119,7 @@ impl Foreign {
             base.metadata.snapshots().map(|s| s.snapshot_id()).filter(|id| !kept.contains(id)).collect();
         if !gone.is_empty() {
             self.world.note(|| format!("other hands: expiry of {}", gone.len()));
-            self.commit(&base, vec![TableUpdate::RemoveSnapshots { snapshot_ids: sorted(gone) }]);
+            self.commit(&base, &[TableUpdate::RemoveSnapshots { snapshot_ids: sorted(gone) }]);
         }
     }
 
@@ -130,7 +130,7 @@ impl Foreign {
         let (Some(head), Some(target)) = (line.first(), line.get(back)) else { return };
         self.world.note(|| format!("other hands: rollback by {back} to {}", target.snapshot_id()));
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some((target.snapshot_id(), head.snapshot_id()));
-        self.commit(&base, vec![branch::move_main(&base.metadata, target.snapshot_id())]);
+        self.commit(&base, &[branch::move_main(&base.metadata, target.snapshot_id())]);
     }
 
     /// Moves main to where it was before it was moved back, if nobody has committed since.
@@ -140,7 +140,7 @@ impl Foreign {
         let here = base.metadata.current_snapshot().is_some_and(|s| s.snapshot_id() == at);
         if here && base.metadata.snapshot_by_id(to).is_some() {
             self.world.note(|| "other hands: roll-forward".to_owned());
-            self.commit(&base, vec![branch::move_main(&base.metadata, to)]);
+            self.commit(&base, &[branch::move_main(&base.metadata, to)]);
         }
     }
 
@@ -165,7 +165,7 @@ impl Foreign {
             }
         }
         self.world.note(|| "other hands: alter".to_owned());
-        self.commit(&base, updates);
+        self.commit(&base, &updates);
     }
 
     /// Takes some or all of our properties away.
@@ -182,7 +182,7 @@ impl Foreign {
         self.world.note(|| format!("other hands: unset {:?}", ours.iter().map(|(name, _)| name).collect::<Vec<_>>()));
         let removals = ours.iter().map(|(name, _)| name.clone()).collect();
         self.properties.lock().unwrap_or_else(PoisonError::into_inner).extend(ours);
-        self.commit(&base, vec![TableUpdate::RemoveProperties { removals }]);
+        self.commit(&base, &[TableUpdate::RemoveProperties { removals }]);
     }
 }
 

@@ -111,7 +111,8 @@ impl Mapping {
         let end = self.cluster.state().logs.get(incarnation).and_then(|logs| logs.get(partition)).map_or(0, Vec::len);
         let from = self.state().positions.get(partition).copied().unwrap_or(0);
         let to = (from + back).min(i64::try_from(end).unwrap_or(0));
-        if to > from && self.world.happens(Fault::Skipped) {
+        // Below the first offset that was ever settled lie backfills: holes are left open there.
+        if from > 0 && to > from && self.world.happens(Fault::Skipped) {
             let cluster = self.cluster.number;
             let place = move |offset| Place { cluster, incarnation, partition: partition as i32, offset };
             // Those that were acknowledged before are owed all the same.

@@ -59,6 +59,9 @@ pub(crate) async fn same_topics(
     }
 }
 
+/// What objects, by their places, say of one offset: its timestamp.
+type Said = Vec<(usize, Option<i64>)>;
+
 /// Where staged objects say different things of one offset: one is of the topic before it was made again, and none of it
 /// was folded yet. Gives each such coordinate with the place of the later object, by its key, among those given.
 pub(crate) async fn disagreements(
@@ -67,7 +70,7 @@ pub(crate) async fn disagreements(
     objects: &[Found],
 ) -> Result<Vec<(Coordinate, usize)>, Error> {
     // What each object says of its ends.
-    let mut ends: BTreeMap<&TopicPartition, BTreeMap<i64, Vec<(usize, Option<i64>)>>> = BTreeMap::new();
+    let mut ends: BTreeMap<&TopicPartition, BTreeMap<i64, Said>> = BTreeMap::new();
     for (n, found) in objects.iter().enumerate() {
         for (at, covered) in found.footer.coverage.iter() {
             for end in [covered.first, covered.last] {

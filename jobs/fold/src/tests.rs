@@ -42,6 +42,7 @@ mod faults;
 mod history;
 mod reading;
 mod rewinds;
+mod simulated;
 
 /// 2026-11-29T14:00:00Z
 const START: Timestamp = Timestamp::from_micros(1_795_960_800_000_000);

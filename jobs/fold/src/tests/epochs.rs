@@ -4,7 +4,7 @@ use super::history::{folded_twice, stopped};
 use super::*;
 
 /// Stages an object whose records have other timestamps than the ones at these offsets before.
-fn stage_anew(world: &World, parts: &[&str], shift_ms: i64) -> String {
+pub(super) fn stage_anew(world: &World, parts: &[&str], shift_ms: i64) -> String {
     let minute = world.clock.now().minute();
     let (mut footer, rows) = shifted(&world.id, minute, parts, shift_ms);
     footer.minute = minute;

@@ -1,0 +1,168 @@
+//! What the simulation (`tests/sim`) found, as small as it gets.
+
+use async_trait::async_trait;
+use iceberg::{TableRequirement, TableUpdate};
+use model::failure::Kind;
+use table::catalog::{self, TableCreation};
+use table::snapshot::{self, Change, Terms};
+use testkit::catalog::faulty::{Fault, FaultyCatalog};
+
+use super::epochs::stage_anew;
+use super::history::{change, stopped};
+use super::*;
+use crate::rewind::Choice;
+
+/// Another engine's snapshot.
+async fn foreign(world: &World) {
+    let base = world.loaded().await;
+    let terms = Terms { time: world.clock.now(), summary: BTreeMap::new(), properties: BTreeMap::new() };
+    let io = storage::local();
+    let prepared = snapshot::prepare(&base, Change::append(Vec::new()), terms, &io, world.ids.as_ref()).await.unwrap();
+    change(world, prepared.updates().to_vec()).await;
+}
+
+/// Another engine's expiry: only main's newest snapshot stays.
+async fn expire(world: &World) {
+    let metadata = world.loaded().await.metadata;
+    let head = metadata.current_snapshot().unwrap().snapshot_id();
+    let snapshot_ids = metadata.snapshots().map(|s| s.snapshot_id()).filter(|id| *id != head).collect();
+    change(world, vec![TableUpdate::RemoveSnapshots { snapshot_ids }]).await;
+}
+
+/// I1: the list of offsets that were passed over stood in a settlement that no retained snapshot named any more, and a row
+/// for one of them was taken for a duplicate.
+#[tokio::test]
+async fn a_row_that_was_passed_over_enters_although_the_snapshot_that_counted_it_is_expired() {
+    let world = World::new(101);
+    world.stage(&["0:0:rr"]);
+    world.stage(&["0:3:rr"]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].undelivered), (4, 1));
+    // More commits than a ledger names.
+    for n in 0..40 {
+        world.wait(1);
+        world.stage(&[&format!("0:{}:r", 5 + n)]);
+        world.fold().run().await.unwrap();
+    }
+    expire(&world).await;
+    world.wait(1);
+    world.stage(&["0:2:r"]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.tables[0].rows_added, 1);
+    assert_eq!(world.rows().await, (0..45).map(|offset| (0, offset)).collect::<Vec<_>>());
+    assert_eq!(world.ledger().await.totals().undelivered, 0);
+    world.wait(1);
+    world.stage(&["0:2:r"]);
+    assert_eq!(world.fold().run().await.unwrap().tables[0].rows_added, 0, "once");
+}
+
+/// I1: of two objects that nothing of was folded yet, one of the topic before it was made again and one of it after, the
+/// later one's rows were taken for duplicates.
+#[tokio::test]
+async fn objects_of_a_topic_before_and_after_it_was_made_again_are_told_apart_before_either_is_folded() {
+    for (old, new) in
+        [("0:0:rrrr", "0:0:rrrr"), ("0:0:rrrrrr", "0:1:rrr"), ("0:2:rr", "0:0:rrrrr"), ("0:0:rrdr", "0:2:rr")]
+    {
+        let world = World::new(102);
+        world.stage(&["1:0:r"]);
+        world.fold().run().await.unwrap();
+        world.wait(1);
+        world.stage(&[old]);
+        world.wait(2);
+        stage_anew(&world, &[new], 7);
+        let since = world.clock.now().minute();
+        let message = stopped(&world, "fold.topic_recreated").await;
+        assert!(message.contains("than another staged object has"), "{message}");
+        let reset = Reset { topic: "orders-eu".to_owned(), partition: Some(0), since: None };
+        let (plan, _) = world.fold().reset(&reset).await.unwrap();
+        assert_eq!((plan.since, plan.contradicting.len()), (since, 1), "{old} {new}");
+        world.fold().run().await.unwrap();
+        let mut all = [wanted(&["1:0:r"]), wanted(&[old]), wanted(&[new])].concat();
+        all.sort_unstable();
+        assert_eq!(world.rows().await, all, "{old} {new}");
+    }
+}
+
+/// The same records cut elsewhere agree with each other.
+#[tokio::test]
+async fn objects_that_came_again_do_not_contradict_each_other() {
+    let world = World::new(103);
+    for parts in ["0:0:rrdrr", "0:1:rrr", "0:0:rr", "0:3:rr"] {
+        world.stage(&[parts]);
+    }
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].dead_letters), (5, 0));
+}
+
+/// A pipeline whose first attempt left a settlement behind could neither go on nor be recovered, once other engines'
+/// snapshots and an expiry had taken away what shows that the attempt was never made.
+#[tokio::test]
+async fn a_first_attempt_that_nobody_can_judge_any_more_is_forgotten_by_a_persons_word() {
+    let world = World::new(104);
+    world.stage(&["0:0:rrr"]);
+    let refusing = FaultyCatalog::new(world.catalog.clone(), storage::local(), world.ids.clone());
+    let refusing = Arc::new(refusing.at_commit(0, Fault::Refused));
+    world.fold_with(world.store.clone(), refusing, storage::local()).run().await.unwrap_err();
+    foreign(&world).await;
+    foreign(&world).await;
+    expire(&world).await;
+    stopped(&world, "fold.ledger_missing").await;
+    let error = world.fold().recover(Choice::KeepLedger).await.unwrap_err();
+    assert_eq!(error.code(), "fold.recover_nothing");
+    let planned = world.fold().plan_recover(Choice::Refold).await.unwrap();
+    let (plan, table) = world.fold().recover(Choice::Refold).await.unwrap();
+    assert_eq!((&planned, plan.forgotten.len(), plan.commits, table), (&plan, 1, false, None));
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.tables[0].rows_added, 3);
+    assert_eq!(world.rows().await, wanted(&["0:0:rrr"]));
+}
+
+/// Compares requirements alone, and finds at the first commit that the plan does not go with a property set meanwhile.
+#[derive(Debug)]
+struct Particular {
+    inner: Arc<dyn Catalog>,
+    first: std::sync::atomic::AtomicBool,
+}
+
+#[async_trait]
+impl Catalog for Particular {
+    async fn load(&self, table: &TableName) -> Result<Option<Loaded>, catalog::Error> {
+        self.inner.load(table).await
+    }
+
+    async fn create(&self, table: &TableName, creation: TableCreation) -> Result<Loaded, catalog::Error> {
+        self.inner.create(table, creation).await
+    }
+
+    async fn commit(
+        &self,
+        base: &Loaded,
+        requirements: Vec<TableRequirement>,
+        updates: Vec<TableUpdate>,
+    ) -> Result<Loaded, catalog::Error> {
+        if self.first.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            let updates = [("comment".to_owned(), "changed".to_owned())].into();
+            self.inner.commit(base, Vec::new(), vec![TableUpdate::SetProperties { updates }]).await?;
+            return Err(catalog::Error::failed(Kind::Bug, "400: the snapshot is older than the table's last update"));
+        }
+        self.inner.commit(base, requirements, updates).await
+    }
+
+    async fn list_namespaces(&self) -> Result<Vec<String>, catalog::Error> {
+        self.inner.list_namespaces().await
+    }
+
+    async fn list_tables(&self, namespace: &str) -> Result<Vec<TableName>, catalog::Error> {
+        self.inner.list_tables(namespace).await
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_does_not_go_with_a_change_made_meanwhile_is_planned_again() {
+    let world = World::new(105);
+    world.stage(&["0:0:rrr"]);
+    let catalog = Arc::new(Particular { inner: world.catalog.clone(), first: true.into() });
+    let report = world.fold_with(world.store.clone(), catalog, storage::local()).run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.conflicts_retried), (3, 1));
+    assert_eq!(world.rows().await, wanted(&["0:0:rrr"]));
+}
