@@ -41,6 +41,8 @@ const SEEDS_DEFAULT: u64 = 40;
 /// Histories within which each mutation must be found.
 #[cfg(feature = "mutations")]
 const MUTATION_SEEDS: u64 = 1000;
+/// How long one violating history is made smaller.
+const SMALLER_SECONDS: u64 = 60;
 /// Violating histories that are made smaller and printed.
 const SHOWN_MAX: usize = 3;
 
@@ -237,7 +239,12 @@ fn smaller(asked: &Asked, seed: u64, outcome: &Outcome) -> String {
         violations.iter().any(|violation| wanted.contains(violation.invariant))
     };
     let mut least = chosen(asked, seed);
+    let started = Instant::now();
     for fault in outcome.faults.keys() {
+        // A history that comes to no end is long.
+        if started.elapsed().as_secs() > SMALLER_SECONDS {
+            break;
+        }
         let mut fewer = least.clone();
         fewer.without.insert(*fault);
         if shows(&fewer) {

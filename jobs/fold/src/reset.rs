@@ -10,6 +10,7 @@ use serde::Serialize;
 use staging::key::StagedKey;
 use staging::object::{self, Object};
 
+use crate::bind::{self, Binding};
 use crate::error::Error;
 use crate::evidence;
 use crate::intake;
@@ -134,7 +135,7 @@ impl Fold {
             never_folded(store, &self.id, name).await?;
             return Err(unknown(&[]));
         };
-        let state = State::read(store, &self.pipeline, &self.id, loaded).await?;
+        let mut state = State::read(store, &self.pipeline, &self.id, loaded).await?;
         let ledger = &state.ledger.clone();
         let known: Vec<_> = ledger.partitions().filter(|(at, _)| reset.is_about(at)).collect();
         let mut sources: BTreeSet<&SourceId> = known.iter().map(|(at, _)| ledger.origin(&at.source)).collect();
@@ -244,6 +245,14 @@ impl Fold {
             counts_as,
             source,
         };
+        if state.binding.is_none() {
+            // Nothing was folded yet: the columns are bound as the first fold would bind them.
+            let newest =
+                intake.objects.iter().max_by_key(|o| (o.footer.precedence(), &o.key)).ok_or_else(|| unknown(&[]))?;
+            let binding = Binding::fresh(name, state.loaded.metadata.current_schema(), &newest.footer.columns)?;
+            state.restored.insert(bind::property(&self.id), binding.to_property()?);
+            state.binding = Some(binding);
+        }
         let date = intake.date;
         Ok((plan, state, date))
     }

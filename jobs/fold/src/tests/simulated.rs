@@ -83,6 +83,24 @@ async fn objects_of_a_topic_before_and_after_it_was_made_again_are_told_apart_be
     }
 }
 
+/// Stuck: the same before the pipeline's first fold. The reset had no columns to commit with, and tried for ever.
+#[tokio::test]
+async fn a_topic_made_again_before_the_first_fold_is_reset_too() {
+    let world = World::new(106);
+    world.stage(&["0:0:rrrr"]);
+    world.wait(2);
+    stage_anew(&world, &["0:0:rrr"], 7);
+    stopped(&world, "fold.topic_recreated").await;
+    let reset = Reset { topic: "orders-eu".to_owned(), partition: None, since: None };
+    let (plan, table) = world.fold().reset(&reset).await.unwrap();
+    assert_eq!((plan.contradicting.len(), plan.rows_kept, table.committed), (1, 0, true));
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.tables[0].rows_added, 7);
+    let mut all = [wanted(&["0:0:rrrr"]), wanted(&["0:0:rrr"])].concat();
+    all.sort_unstable();
+    assert_eq!(world.rows().await, all);
+}
+
 /// The same records cut elsewhere agree with each other.
 #[tokio::test]
 async fn objects_that_came_again_do_not_contradict_each_other() {
