@@ -294,8 +294,8 @@ mod mutation {
             let first = sum.violating.iter().min_by_key(|(seed, _)| *seed);
             match first {
                 Some((seed, outcome)) => {
-                    let found: Vec<&str> = outcome.violations.iter().map(|v| v.invariant).collect();
-                    let mut found: Vec<&str> = found;
+                    // Violations come in order of their invariants.
+                    let mut found: Vec<&str> = outcome.violations.iter().map(|v| v.invariant).collect();
                     found.dedup();
                     println!("{:<28} {:<12} {}", wrong.name(), found.join(" "), seed - asked.from + 1);
                 }

@@ -80,6 +80,13 @@ struct Judge {
     folds: u64,
 }
 
+impl Judge {
+    /// What stands at a place, as it was sent.
+    fn record(&self, place: &Place) -> Option<&Record> {
+        self.places.get(place).and_then(|id| self.truth.get(id)).map(|(_, record)| record)
+    }
+}
+
 /// The judge of one history.
 #[derive(Debug)]
 pub(crate) struct Oracle {
@@ -353,14 +360,14 @@ impl Oracle {
         }
         let rows_now = self.all_rows(judge, &new);
         for place in &entered {
-            let Some((_, record)) = judge.places.get(place).and_then(|id| judge.truth.get(id)) else { continue };
+            let Some(record) = judge.record(place) else { continue };
             if self.excused_by(record, &rows_now) {
                 world.violated("I2", format!("{place:?} entered beside a row of its key"));
             }
         }
         // Where somebody took the ledger away while the fold was at work, all of it is new, and most rows are there.
         for place in settled_is.difference(&settled_was).filter(|place| !entered.contains(place)) {
-            let Some((_, record)) = judge.places.get(place).and_then(|id| judge.truth.get(id)) else { continue };
+            let Some(record) = judge.record(place) else { continue };
             if there.contains(&record.id) {
                 continue;
             }
@@ -372,11 +379,7 @@ impl Oracle {
         }
         let dead = |l: &ledger::PartitionLedger| l.dead.clone();
         for place in self.places(&is, dead).difference(&self.places(&was, dead)) {
-            let good = judge
-                .places
-                .get(place)
-                .and_then(|id| judge.truth.get(id))
-                .is_some_and(|(_, r)| r.nature == Nature::Row);
+            let good = judge.record(place).is_some_and(|record| record.nature == Nature::Row);
             if good && !judge.spoiled.contains(place) {
                 world.violated("I5", format!("{place:?} counts as a dead letter and is none"));
             }
@@ -479,7 +482,7 @@ impl Oracle {
             world.violated("I1", format!("{place:?} counts as a dead letter, and there is none"));
         }
         for (place, word) in owed {
-            let Some((_, record)) = judge.places.get(&place).and_then(|id| judge.truth.get(id)) else { continue };
+            let Some(record) = judge.record(&place) else { continue };
             let there = found.contains_key(&record.id);
             let fine = match record.nature {
                 Nature::Tombstone => !there,
@@ -536,7 +539,7 @@ impl Oracle {
                     format!("{at} of cluster {cluster}: {} rows counted, {rows} in the table", counts.rows_added),
                 );
             }
-            let nature = |p: &Place| judge.places.get(p).and_then(|id| judge.truth.get(id)).map(|(_, r)| r.nature);
+            let nature = |p: &Place| judge.record(p).map(|r| r.nature);
             // What can't be a record at all must have been counted as never delivered.
             let nothing = places.iter().filter(|p| nature(p).is_none()).count() as u64;
             let absent = places.iter().filter(|p| judge.absent.contains(p)).count() as u64;

@@ -30,12 +30,13 @@ pub(crate) struct World {
     chance: SeededIds,
     /// How often each kind of fault is drawn, in a thousand; absent for never.
     rates: BTreeMap<Fault, u64>,
-    ended: Mutex<bool>,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Faults are over.
+    quiet: bool,
     trace: Vec<String>,
     faults: BTreeMap<Fault, u64>,
     violations: BTreeSet<Violation>,
@@ -68,7 +69,7 @@ impl World {
                 rates.remove(&fault);
             }
         }
-        Arc::new(Self { started: Instant::now(), chance, rates, ended: Mutex::new(false), inner: Mutex::default() })
+        Arc::new(Self { started: Instant::now(), chance, rates, inner: Mutex::default() })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -117,12 +118,12 @@ impl World {
 
     /// From now on no fault happens.
     pub(crate) fn quiet(&self) {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.inner().quiet = true;
     }
 
     /// Whether faults are over.
     pub(crate) fn is_quiet(&self) -> bool {
-        *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner().quiet
     }
 
     /// Waits between two numbers of milliseconds.

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
-use model::coordinate::{Coordinate, SourceId, TopicPartition};
+use model::coordinate::{Coordinate, Sample, SourceId, TopicPartition};
+use model::coverage::PartitionCoverage;
 use model::id::PipelineId;
+use model::interval::Intervals;
 use model::ledger::Ledger;
 use model::mutation::{self, Mutation};
 use pipeline::resolved::TableName;
@@ -84,30 +86,23 @@ pub(crate) async fn disagreements(
     let mut found_in = Vec::new();
     for (n, found) in objects.iter().enumerate() {
         // Ends of others that lie inside this object, at offsets where it has a row.
-        let mut inside: BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>> = BTreeMap::new();
+        let mut inside = Inside::new();
         for (at, covered) in found.footer.coverage.iter() {
             let Some(ends) = ends.get(at) else { continue };
-            let rows = covered.decided().subtract(&covered.filtered_any());
-            for (offset, said) in ends.range(covered.first.offset..=covered.last.offset) {
-                for (other, timestamp_ms) in said.iter().filter(|(other, _)| *other != n) {
-                    match [covered.first, covered.last].iter().find(|end| end.offset == *offset) {
-                        Some(end) if end.timestamp_ms != *timestamp_ms => {
-                            let at = Coordinate { partition: at.clone(), offset: *offset };
-                            found_in.push((at, n.max(*other)));
+            let rows = rows_in(covered);
+            for (&offset, said) in ends.range(covered.first.offset..=covered.last.offset) {
+                for &(other, timestamp_ms) in said.iter().filter(|(other, _)| *other != n) {
+                    match at_end(covered, offset) {
+                        Some(end) if end.timestamp_ms != timestamp_ms => {
+                            found_in.push((Coordinate { partition: at.clone(), offset }, n.max(other)));
                         }
-                        Some(_) => {}
-                        None if rows.contains(*offset) => {
-                            inside.entry(*offset).or_default().push((at, *timestamp_ms));
-                        }
-                        None => {}
+                        None if rows.contains(offset) => inside.entry(offset).or_default().push((at, timestamp_ms)),
+                        _ => {}
                     }
                 }
             }
         }
-        if inside.is_empty() || found.footer.table(&table.to_string()).is_none() {
-            continue;
-        }
-        if let Some(at) = rows_against(store, table, &found.key, &inside).await? {
+        if let Some(at) = rows_against(store, table, found, &inside).await? {
             let said = ends.get(&at.partition).and_then(|ends| ends.get(&at.offset));
             let latest = said.into_iter().flatten().map(|(other, _)| *other).max().unwrap_or(n);
             found_in.push((at, n.max(latest)));
@@ -124,38 +119,49 @@ pub(crate) async fn contradiction(
     ledger: &Ledger,
     found: &Found,
 ) -> Result<Option<Coordinate>, Error> {
-    let mut inside: BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>> = BTreeMap::new();
+    let mut inside = Inside::new();
     for (at, covered) in found.footer.coverage.iter() {
         let Some(known) = ledger.partition(at) else { continue };
         let mut rows = None;
         for sample in &known.samples {
-            match [covered.first, covered.last].iter().find(|end| end.offset == sample.offset) {
+            match at_end(covered, sample.offset) {
                 Some(end) if end.timestamp_ms != sample.timestamp_ms => {
                     return Ok(Some(Coordinate { partition: at.clone(), offset: sample.offset }));
                 }
-                Some(_) => {}
-                None => {
-                    let rows = rows.get_or_insert_with(|| covered.decided().subtract(&covered.filtered_any()));
-                    if rows.contains(sample.offset) {
-                        inside.entry(sample.offset).or_default().push((at, sample.timestamp_ms));
-                    }
+                None if rows.get_or_insert_with(|| rows_in(covered)).contains(sample.offset) => {
+                    inside.entry(sample.offset).or_default().push((at, sample.timestamp_ms));
                 }
+                _ => {}
             }
         }
     }
-    if inside.is_empty() || found.footer.table(&table.to_string()).is_none() {
-        return Ok(None);
-    }
-    rows_against(store, table, &found.key, &inside).await
+    rows_against(store, table, found, &inside).await
 }
 
-/// The first row of an object whose timestamp is not the one known of its offset.
+/// What a footer says of one of its partitions' ends.
+fn at_end(covered: &PartitionCoverage, offset: i64) -> Option<&Sample> {
+    [&covered.first, &covered.last].into_iter().find(|end| end.offset == offset)
+}
+
+/// The offsets of a partition at which an object has a row.
+fn rows_in(covered: &PartitionCoverage) -> Intervals {
+    covered.decided().subtract(&covered.filtered_any())
+}
+
+/// Timestamps that are known of offsets inside an object.
+type Inside<'a> = BTreeMap<i64, Vec<(&'a TopicPartition, Option<i64>)>>;
+
+/// The first row of an object whose timestamp is not the one known of its offset. Nothing is read where nothing is known.
 async fn rows_against(
     store: &dyn Store,
     table: &TableName,
-    key: &str,
-    inside: &BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>>,
+    found: &Found,
+    inside: &Inside<'_>,
 ) -> Result<Option<Coordinate>, Error> {
+    let (key, name) = (&found.key, table.to_string());
+    if inside.is_empty() || found.footer.table(&name).is_none() {
+        return Ok(None);
+    }
     let fault = |source| Error::object(key, source);
     let object = match Object::read(store, key).await {
         Err(object::Error::Store(error)) => return Err(error.into()),
@@ -167,7 +173,7 @@ async fn rows_against(
         types: Types::Views,
         ..Projection::default()
     };
-    for batch in object.rows(&table.to_string(), &projection).map_err(fault)? {
+    for batch in object.rows(&name, &projection).map_err(fault)? {
         let batch = batch.map_err(fault)?;
         if let Some(at) = row_against(&batch, inside).map_err(fault)? {
             return Ok(Some(at));
@@ -177,10 +183,7 @@ async fn rows_against(
 }
 
 /// The first row of a batch whose timestamp is not the one known of its offset.
-fn row_against(
-    batch: &RecordBatch,
-    known: &BTreeMap<i64, Vec<(&TopicPartition, Option<i64>)>>,
-) -> Result<Option<Coordinate>, object::Error> {
+fn row_against(batch: &RecordBatch, known: &Inside<'_>) -> Result<Option<Coordinate>, object::Error> {
     let topics = rows::text(batch, record_columns::TOPIC)?;
     let partitions = rows::numbers::<Int32Type>(batch, record_columns::PARTITION)?;
     let offsets = rows::numbers::<Int64Type>(batch, record_columns::OFFSET)?;

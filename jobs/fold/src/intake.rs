@@ -50,6 +50,13 @@ pub struct Intake {
     pub date: Timestamp,
 }
 
+impl Intake {
+    /// The object whose word on columns counts: of the newest pipeline file and schema.
+    pub(crate) fn newest(&self) -> Option<&Found> {
+        self.objects.iter().max_by_key(|found| (found.footer.precedence(), &found.key))
+    }
+}
+
 impl Found {
     /// The object as the protocol's judgement sees it.
     #[must_use]

@@ -247,8 +247,7 @@ impl Fold {
         };
         if state.binding.is_none() {
             // Nothing was folded yet: the columns are bound as the first fold would bind them.
-            let newest =
-                intake.objects.iter().max_by_key(|o| (o.footer.precedence(), &o.key)).ok_or_else(|| unknown(&[]))?;
+            let newest = intake.newest().ok_or_else(|| unknown(&[]))?;
             let binding = Binding::fresh(name, state.loaded.metadata.current_schema(), &newest.footer.columns)?;
             state.restored.insert(bind::property(&self.id), binding.to_property()?);
             state.binding = Some(binding);

@@ -213,7 +213,7 @@ impl Fold {
         report.foreign_keys = intake.foreign.len() as u64;
 
         evidence::own_table(&self.pipeline.table.name, &intake)?;
-        let Some(newest) = intake.objects.iter().max_by_key(|o| (o.footer.precedence(), &o.key)) else {
+        let Some(newest) = intake.newest() else {
             return match state {
                 Some(state) => {
                     let plan = plan(&state.ledger, &BTreeMap::new(), &intake);

@@ -1,6 +1,6 @@
 //! What the table says of its own past, checked before anything is planned from it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use iceberg::io::FileIO;
 use iceberg::spec::{SnapshotRef, TableMetadata};
@@ -11,7 +11,7 @@ use model::id::{CommitId, PipelineId, TableUuid};
 use model::interval::Intervals;
 use model::ledger::{self, Ledger};
 use model::mutation::{self, Mutation};
-use model::settlement::{SUMMARY_KEYS, Settlement, summary_key};
+use model::settlement::{Offsets, SUMMARY_KEYS, Settlement, summary_key};
 use pipeline::resolved::{Exists, Pipeline, TableName};
 use staging::key;
 use staging::store::{self, Store};
@@ -297,53 +297,68 @@ pub(crate) async fn passed_over(
     ledger: &Ledger,
     wanted: &BTreeSet<&TopicPartition>,
 ) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
-    let mut known = BTreeMap::new();
-    let mut settlements: Vec<Settlement> = Vec::new();
-    let mut seen: BTreeSet<CommitId> = BTreeSet::new();
-    let mut next: Vec<CommitId> = ledger.commits.iter().cloned().collect();
-    let all_found = |known: &BTreeMap<TopicPartition, Intervals>| {
+    let mut passed = PassedOver::default();
+    let all_found = |passed: &PassedOver| {
         wanted.iter().all(|at| {
             let counted = ledger.partition(at).map_or(0, |partition| partition.counts.undelivered);
-            known.get(*at).map_or(0, Intervals::count) >= counted
+            passed.over.get(*at).map_or(0, Intervals::count) >= counted
         })
     };
-    while !all_found(&known) && !next.is_empty() {
-        let mut older = Vec::new();
-        for commit in std::mem::take(&mut next) {
-            let key = key::settlement(id, uuid, &commit);
-            match read_settlement(store, &key).await {
-                Ok(Some(settlement)) => {
-                    older = settlement.ledger.commits.iter().filter(|c| !seen.contains(c)).cloned().collect();
-                    settlements.push(settlement);
-                }
-                Ok(None) => {}
-                // It is as good as gone.
-                Err(error) if error.kind() == Kind::Corrupt => {
-                    tracing::warn!(key, %error, "a settlement can't be read")
-                }
-                Err(error) => return Err(error),
+    let mut seen: BTreeSet<CommitId> = BTreeSet::new();
+    let mut next: VecDeque<CommitId> = ledger.commits.clone();
+    while let Some(commit) = next.pop_front().filter(|_| !all_found(&passed)) {
+        let key = key::settlement(id, uuid, &commit);
+        seen.insert(commit);
+        match read_settlement(store, &key).await {
+            Ok(Some(settlement)) => {
+                passed.add(&settlement);
+                // It names those that are waited for, and older ones behind them.
+                next = settlement.ledger.commits.into_iter().filter(|commit| !seen.contains(commit)).collect();
             }
-            seen.insert(commit);
+            Ok(None) => {}
+            // It is as good as gone.
+            Err(error) if error.kind() == Kind::Corrupt => {
+                tracing::warn!(key, %error, "a settlement can't be read");
+            }
+            Err(error) => return Err(error),
         }
-        next = older.into_iter().filter(|commit| !seen.contains(commit)).collect();
-        known = never_delivered(&settlements);
     }
-    Ok(known)
+    Ok(passed.over)
+}
+
+/// The exact offsets that settlements leave as never delivered. They are added newest first.
+#[derive(Debug, Default)]
+struct PassedOver {
+    over: BTreeMap<TopicPartition, Intervals>,
+    /// Delivered after all, by the settlements that were added: older ones may still list them.
+    found: BTreeMap<TopicPartition, Intervals>,
+}
+
+impl PassedOver {
+    fn add(&mut self, settlement: &Settlement) {
+        let at = |entry: &Offsets| TopicPartition {
+            source: entry.source.clone(),
+            topic: entry.topic.clone(),
+            partition: entry.partition,
+        };
+        for entry in &settlement.found {
+            let found = self.found.entry(at(entry)).or_default();
+            *found = found.union(&entry.offsets);
+        }
+        for entry in &settlement.undelivered {
+            let at = at(entry);
+            let left = self.found.get(&at).map_or_else(|| entry.offsets.clone(), |found| entry.offsets.subtract(found));
+            let over = self.over.entry(at).or_default();
+            *over = over.union(&left);
+        }
+    }
 }
 
 /// The exact offsets that these settlements, newest first, leave as never delivered.
 pub(crate) fn never_delivered(settlements: &[Settlement]) -> BTreeMap<TopicPartition, Intervals> {
-    let mut known: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
-    for settlement in settlements.iter().rev() {
-        for (list, adds) in [(&settlement.undelivered, true), (&settlement.found, false)] {
-            for entry in list {
-                let (source, topic) = (entry.source.clone(), entry.topic.clone());
-                let set = known.entry(TopicPartition { source, topic, partition: entry.partition }).or_default();
-                *set = if adds { set.union(&entry.offsets) } else { set.subtract(&entry.offsets) };
-            }
-        }
-    }
-    known
+    let mut passed = PassedOver::default();
+    settlements.iter().for_each(|settlement| passed.add(settlement));
+    passed.over
 }
 
 /// Makes sure that no other table of this name was folded into: a catalog that was lost or emptied, or a table that was

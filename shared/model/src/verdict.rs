@@ -140,8 +140,8 @@ impl Judgement {
 pub struct Known<'a> {
     /// The table's ledger.
     pub ledger: &'a Ledger,
-    /// The exact offsets behind the ledger's `undelivered` counts, from the settlements of main's ancestry. A partition
-    /// may be missing only where its count is 0.
+    /// The exact offsets behind the ledger's `undelivered` counts, from the settlements of the ledger's line. A partition
+    /// may be missing only where its count is 0, or where no object covers an offset that it has reached.
     pub undelivered: &'a BTreeMap<TopicPartition, Intervals>,
     /// Whether offsets missing between objects may still come (an object is quarantined, or the mapping may skip):
     /// then they stay open instead of counting as never delivered.

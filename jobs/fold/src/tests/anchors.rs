@@ -11,7 +11,7 @@ use super::*;
 use crate::rewind::Choice;
 
 /// Another writer's snapshot on main.
-async fn foreign(world: &World, summary: BTreeMap<String, String>) {
+pub(super) async fn foreign(world: &World, summary: BTreeMap<String, String>) {
     let loaded = world.loaded().await;
     let terms = Terms { time: world.clock.now(), summary, properties: BTreeMap::new() };
     let (io, change) = (storage::local(), Change::append(Vec::new()));
@@ -21,11 +21,11 @@ async fn foreign(world: &World, summary: BTreeMap<String, String>) {
 }
 
 /// Ids of main's snapshots, newest first.
-async fn line(world: &World) -> Vec<i64> {
+pub(super) async fn line(world: &World) -> Vec<i64> {
     ancestry(&world.loaded().await.metadata).map(|s| s.snapshot_id()).collect()
 }
 
-async fn expire(world: &World, snapshot_ids: &[i64]) {
+pub(super) async fn expire(world: &World, snapshot_ids: &[i64]) {
     change(world, vec![TableUpdate::RemoveSnapshots { snapshot_ids: snapshot_ids.to_vec() }]).await;
 }
 

@@ -1,32 +1,17 @@
 //! What the simulation (`tests/sim`) found, as small as it gets.
 
-use async_trait::async_trait;
-use iceberg::{TableRequirement, TableUpdate};
-use model::failure::Kind;
-use table::catalog::{self, TableCreation};
-use table::snapshot::{self, Change, Terms};
 use testkit::catalog::faulty::{Fault, FaultyCatalog};
 
+use super::anchors::{expire, foreign, line};
 use super::epochs::stage_anew;
-use super::history::{change, stopped};
+use super::history::stopped;
 use super::*;
 use crate::rewind::Choice;
 
-/// Another engine's snapshot.
-async fn foreign(world: &World) {
-    let base = world.loaded().await;
-    let terms = Terms { time: world.clock.now(), summary: BTreeMap::new(), properties: BTreeMap::new() };
-    let io = storage::local();
-    let prepared = snapshot::prepare(&base, Change::append(Vec::new()), terms, &io, world.ids.as_ref()).await.unwrap();
-    change(world, prepared.updates().to_vec()).await;
-}
-
 /// Another engine's expiry: only main's newest snapshot stays.
-async fn expire(world: &World) {
-    let metadata = world.loaded().await.metadata;
-    let head = metadata.current_snapshot().unwrap().snapshot_id();
-    let snapshot_ids = metadata.snapshots().map(|s| s.snapshot_id()).filter(|id| *id != head).collect();
-    change(world, vec![TableUpdate::RemoveSnapshots { snapshot_ids }]).await;
+async fn expire_all_but_the_newest(world: &World) {
+    let line = line(world).await;
+    expire(world, &line[1..]).await;
 }
 
 /// I1: the list of offsets that were passed over stood in a settlement that no retained snapshot named any more, and a row
@@ -44,7 +29,7 @@ async fn a_row_that_was_passed_over_enters_although_the_snapshot_that_counted_it
         world.stage(&[&format!("0:{}:r", 5 + n)]);
         world.fold().run().await.unwrap();
     }
-    expire(&world).await;
+    expire_all_but_the_newest(&world).await;
     world.wait(1);
     world.stage(&["0:2:r"]);
     let report = world.fold().run().await.unwrap();
@@ -121,9 +106,9 @@ async fn a_first_attempt_that_nobody_can_judge_any_more_is_forgotten_by_a_person
     let refusing = FaultyCatalog::new(world.catalog.clone(), storage::local(), world.ids.clone());
     let refusing = Arc::new(refusing.at_commit(0, Fault::Refused));
     world.fold_with(world.store.clone(), refusing, storage::local()).run().await.unwrap_err();
-    foreign(&world).await;
-    foreign(&world).await;
-    expire(&world).await;
+    foreign(&world, BTreeMap::new()).await;
+    foreign(&world, BTreeMap::new()).await;
+    expire_all_but_the_newest(&world).await;
     stopped(&world, "fold.ledger_missing").await;
     let error = world.fold().recover(Choice::KeepLedger).await.unwrap_err();
     assert_eq!(error.code(), "fold.recover_nothing");
@@ -135,51 +120,12 @@ async fn a_first_attempt_that_nobody_can_judge_any_more_is_forgotten_by_a_person
     assert_eq!(world.rows().await, wanted(&["0:0:rrr"]));
 }
 
-/// Compares requirements alone, and finds at the first commit that the plan does not go with a property set meanwhile.
-#[derive(Debug)]
-struct Particular {
-    inner: Arc<dyn Catalog>,
-    first: std::sync::atomic::AtomicBool,
-}
-
-#[async_trait]
-impl Catalog for Particular {
-    async fn load(&self, table: &TableName) -> Result<Option<Loaded>, catalog::Error> {
-        self.inner.load(table).await
-    }
-
-    async fn create(&self, table: &TableName, creation: TableCreation) -> Result<Loaded, catalog::Error> {
-        self.inner.create(table, creation).await
-    }
-
-    async fn commit(
-        &self,
-        base: &Loaded,
-        requirements: Vec<TableRequirement>,
-        updates: Vec<TableUpdate>,
-    ) -> Result<Loaded, catalog::Error> {
-        if self.first.swap(false, std::sync::atomic::Ordering::Relaxed) {
-            let updates = [("comment".to_owned(), "changed".to_owned())].into();
-            self.inner.commit(base, Vec::new(), vec![TableUpdate::SetProperties { updates }]).await?;
-            return Err(catalog::Error::failed(Kind::Bug, "400: the snapshot is older than the table's last update"));
-        }
-        self.inner.commit(base, requirements, updates).await
-    }
-
-    async fn list_namespaces(&self) -> Result<Vec<String>, catalog::Error> {
-        self.inner.list_namespaces().await
-    }
-
-    async fn list_tables(&self, namespace: &str) -> Result<Vec<TableName>, catalog::Error> {
-        self.inner.list_tables(namespace).await
-    }
-}
-
 #[tokio::test]
 async fn a_commit_that_does_not_go_with_a_change_made_meanwhile_is_planned_again() {
     let world = World::new(105);
     world.stage(&["0:0:rrr"]);
-    let catalog = Arc::new(Particular { inner: world.catalog.clone(), first: true.into() });
+    let catalog = FaultyCatalog::new(world.catalog.clone(), storage::local(), world.ids.clone());
+    let catalog = Arc::new(catalog.at_commit(0, Fault::Unsuited));
     let report = world.fold_with(world.store.clone(), catalog, storage::local()).run().await.unwrap();
     assert_eq!((report.tables[0].rows_added, report.conflicts_retried), (3, 1));
     assert_eq!(world.rows().await, wanted(&["0:0:rrr"]));

@@ -31,9 +31,12 @@ pub enum Fault {
     Late,
     /// Applied, after others had this many turns to run.
     Delayed(u32),
+    /// Somebody sets a property first, and the answer is that the plan does not go with the table: a catalog that compares
+    /// requirements alone. Only where a script says so: what is no conflict by its kind is for few tests.
+    Unsuited,
 }
 
-/// Every kind of fault, for drawing one.
+/// The kinds of faults that are drawn.
 const FAULTS: [Fault; 8] = [
     Fault::Conflict,
     Fault::Refused,
@@ -214,6 +217,11 @@ impl Catalog for FaultyCatalog {
             Some(Fault::Late) => {
                 self.script().late.push((base.clone(), requirements, updates));
                 unknown("timed out on the way")
+            }
+            Some(Fault::Unsuited) => {
+                let updates = [("comment".to_owned(), "set by somebody else".to_owned())].into();
+                self.inner.commit(base, Vec::new(), vec![TableUpdate::SetProperties { updates }]).await?;
+                Err(Error::failed(Kind::Bug, "400: the snapshot is older than the table's last update"))
             }
             Some(Fault::Delayed(turns)) => {
                 for _ in 0..turns {
