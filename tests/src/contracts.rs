@@ -21,7 +21,7 @@ use model::ledger::{Ledger, Pointer};
 use model::run::{Run, Stage, State};
 use model::settlement::{Offsets, Settlement};
 use model::stored::Tag;
-use model::verdict::{Known, Origin, Precedence, Staged, judge};
+use model::verdict::{Known, Origin, Precedence, Staged, Undelivered, judge};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use staging::dead_letter::{self, Class, DeadLetter, Part, Payload, TimestampType};
@@ -259,7 +259,7 @@ proptest! {
         let origin = if backfill { Origin::Backfill } else { Origin::Stream };
         let mut coverages = Vec::new();
         let mut ledger = Ledger::empty(minute());
-        let mut undelivered: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
+        let mut undelivered = Undelivered::default();
         for (n, offsets) in [&first, &second].into_iter().enumerate() {
             let mut coverage = Coverage::default();
             let (at, covered) = covered(0, offsets);
@@ -274,7 +274,7 @@ proptest! {
             coverages.push(coverage);
 
             let key = format!("staging/employee-00ff00ff/2026-11-29/14/05/{n:032x}.parquet");
-            let staged = Staged { key: &key, precedence: Precedence::default(), origin, coverage: &coverages[n], limits: None };
+            let staged = Staged { key: &key, minute: minute(), precedence: Precedence::default(), origin, coverage: &coverages[n], limits: None };
             let known = Known { ledger: &ledger, undelivered: &undelivered, open_holes: n == 1 };
             let judgement = judge(&known, &[staged]);
             let commit = CommitId::new(&SeededIds::new(n as u64));
@@ -284,7 +284,7 @@ proptest! {
             }
             let offsets: Vec<Offsets> =
                 judgement.partitions.iter().map(|(at, s)| Offsets::new(at, s.undelivered.clone())).collect();
-            undelivered = judgement.partitions.iter().map(|(at, s)| (at.clone(), s.undelivered.clone())).collect();
+            undelivered.listed = judgement.partitions.iter().map(|(at, s)| (at.clone(), s.undelivered.clone())).collect();
             let settlement = Settlement {
                 schema: Tag::of::<Settlement>(),
                 pipeline: pipeline(),

@@ -265,7 +265,10 @@ fn is_behind(ledger: &Ledger, found: &Found) -> bool {
 /// Whether an object alone would settle something. One that would not, taken alone, would be taken for ever.
 fn holds_news(known: &Known<'_>, found: &Found) -> bool {
     let judgement = verdict::judge(known, &[found.staged()]);
-    judgement.partitions.values().any(|settled| !settled.decided.is_empty() || !settled.dead.is_empty())
+    judgement
+        .partitions
+        .values()
+        .any(|settled| !settled.decided.is_empty() || !settled.dead.is_empty() || !settled.stale.is_empty())
 }
 
 /// By partition, the lowest offset that waits.

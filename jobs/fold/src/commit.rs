@@ -75,7 +75,7 @@ impl Attempt<'_> {
             ("frazil.duplicates", counts.duplicates),
             ("frazil.deduplicated", counts.deduplicated),
             ("frazil.late", counts.late + counts.late_kept + counts.late_dead),
-            ("frazil.dead-letters", counts.dead),
+            ("frazil.dead-letters", counts.dead + counts.stale),
             ("frazil.undelivered", counts.undelivered),
         ] {
             summary.insert(name.to_owned(), count.to_string());

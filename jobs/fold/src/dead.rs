@@ -220,6 +220,28 @@ impl<'a> DeadRows<'a> {
         Ok(left)
     }
 
+    /// Writes the letters of an object's stale rows. Nothing becomes of their coordinates.
+    ///
+    /// # Errors
+    /// As [`Self::bury`].
+    pub(crate) async fn stale(
+        &mut self,
+        found: &Found,
+        stale: &BTreeMap<TopicPartition, Intervals>,
+        rows: &Rows,
+    ) -> Result<(), Error> {
+        let reason = Arc::new(Reason {
+            class: Class::Stale,
+            path: String::new(),
+            message: "its offset was passed before, and what tells whether its row entered then is no longer kept"
+                .to_owned(),
+        });
+        let reasons = |batch: &Admitted| vec![Some(Arc::clone(&reason)); batch.staged.num_rows()];
+        let reasons: Vec<Reasons> = rows.fit.iter().map(reasons).collect();
+        let dead = Dead { all: stale.clone(), again: BTreeMap::new() };
+        self.write(found, stale, &dead, rows, &reasons).await
+    }
+
     /// Writes the letters of the records that were not dead before.
     async fn write(
         &mut self,

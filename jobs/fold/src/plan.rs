@@ -1,19 +1,17 @@
 //! What a fold would do, worked out from values alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use model::clock::Minute;
-use model::coordinate::TopicPartition;
-use model::interval::Intervals;
 use model::ledger::Ledger;
 use model::mutation::{self, Mutation};
-use model::verdict::{self, Judgement, Known};
+use model::verdict::{self, Judgement, Known, Undelivered};
 
 pub use crate::intake::{Found, Intake};
 
 /// How far `low_minute` stays behind the store's time: longer than any invocation can run between choosing its minute
 /// and having its put answered (14 minutes, plus the 5 that an answer may be late, which ingest checks).
-const LOW_MINUTE_LAG_MINUTES: i64 = 19;
+pub(crate) const LOW_MINUTE_LAG_MINUTES: i64 = 19;
 
 /// What a fold would do.
 #[derive(Clone, Debug)]
@@ -38,7 +36,7 @@ impl Plan {
 
 /// Judges what was found against a ledger. Pure.
 #[must_use]
-pub fn plan(ledger: &Ledger, undelivered: &BTreeMap<TopicPartition, Intervals>, intake: &Intake) -> Plan {
+pub fn plan(ledger: &Ledger, undelivered: &Undelivered, intake: &Intake) -> Plan {
     let known = Known { ledger, undelivered, open_holes: !intake.quarantined.is_empty() };
     let staged: Vec<_> = intake.objects.iter().map(Found::staged).collect();
     let judgement = verdict::judge(&known, &staged);

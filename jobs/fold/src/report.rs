@@ -61,6 +61,8 @@ pub struct TableReport {
     pub undelivered: u64,
     /// Records that lie in dead letters.
     pub dead_letters: u64,
+    /// Of `dead_letters`, records at offsets of which nothing retained says whether they had been settled or passed over.
+    pub stale: u64,
     /// Data files written.
     pub data_files: u64,
 }
@@ -113,6 +115,7 @@ impl TableReport {
             filtered,
             undelivered,
             dead_letters,
+            stale,
             data_files,
         } = next;
         // The newest of those that there are.
@@ -132,6 +135,7 @@ impl TableReport {
         }
         self.undelivered += undelivered;
         self.dead_letters += dead_letters;
+        self.stale += stale;
         self.data_files += data_files;
     }
 }

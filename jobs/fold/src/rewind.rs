@@ -328,6 +328,6 @@ async fn undelivered(
     ledger: &Ledger,
 ) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
     let uuid = TableUuid::new(metadata.uuid().to_string());
-    let partitions: Vec<TopicPartition> = ledger.partitions().map(|(at, _)| at).collect();
-    passed_over(store, pipeline, &uuid, ledger, &partitions.iter().collect()).await
+    let all = ledger.partitions().map(|(at, partition)| (at, partition.reached.clone())).collect();
+    Ok(passed_over(store, pipeline, &uuid, ledger, all).await?.listed)
 }

@@ -16,7 +16,7 @@ use model::interval::Intervals;
 use model::ledger::{Counts, Ledger};
 use model::mutation::{self, Mutation};
 use model::run::{Failure, Run, Stage};
-use model::verdict::{Judgement, Known};
+use model::verdict::{Judgement, Known, Undelivered};
 use pipeline::resolved::{Mode, Pipeline};
 use staging::key;
 use staging::object::{self, Object};
@@ -39,7 +39,7 @@ use crate::intake::{self, Found, Intake};
 use crate::pause;
 use crate::plan::{Plan, plan};
 use crate::report::{Report, TableReport};
-use crate::rows;
+use crate::rows::{self, Rows};
 use crate::state::{self, State};
 
 /// How often a run plans anew when others commit between its plan and its swap, or an answer is lost. Each attempt
@@ -216,7 +216,7 @@ impl Fold {
         let Some(newest) = intake.newest() else {
             return match state {
                 Some(state) => {
-                    let plan = plan(&state.ledger, &BTreeMap::new(), &intake);
+                    let plan = plan(&state.ledger, &Undelivered::default(), &intake);
                     self.stay(state, &plan, intake.date).await
                 }
                 None => Ok(Ended::Done(self.unchanged())),
@@ -226,7 +226,7 @@ impl Fold {
             Some(state) => state,
             None if self.settings.dry_run => {
                 let empty = Ledger::empty(Timestamp::from_micros(0).minute());
-                let plan = plan(&empty, &BTreeMap::new(), &intake);
+                let plan = plan(&empty, &Undelivered::default(), &intake);
                 return Ok(Ended::Done(self.planned(&plan)));
             }
             None => match self.create(&newest.footer).await? {
@@ -286,7 +286,7 @@ impl Fold {
         intake: &mut Intake,
         state: Option<&State>,
         budget: Budget,
-    ) -> Result<(usize, Option<BTreeMap<TopicPartition, Intervals>>), Error> {
+    ) -> Result<(usize, Option<Undelivered>), Error> {
         let table = &self.pipeline.table;
         if !budget::is_exceeded(intake, table, budget) {
             return Ok((0, None));
@@ -295,7 +295,7 @@ impl Fold {
             None => None,
             Some(state) => Some(state.undelivered(self.store.as_ref(), &self.id, intake).await?),
         };
-        let (empty, none) = (Ledger::empty(Timestamp::from_micros(0).minute()), BTreeMap::new());
+        let (empty, none) = (Ledger::empty(Timestamp::from_micros(0).minute()), Undelivered::default());
         let known = Known {
             ledger: state.map_or(&empty, |state| &state.ledger),
             undelivered: undelivered.as_ref().unwrap_or(&none),
@@ -364,6 +364,18 @@ impl Fold {
             Mode::Dedup => Some(Candidates::new(&self.pipeline.table, &target, binding, intake)?),
         };
         let mut dead_rows = DeadRows::new(self.store.as_ref(), &self.id, &name, &state.ledger);
+        // First: an object may be in memory twice otherwise.
+        for (found, stale) in intake.objects.iter().zip(&judgement.stale) {
+            if stale.is_empty() || found.footer.table(&name).is_none() {
+                continue;
+            }
+            binding.covers(&self.pipeline.table.name, &found.footer)?;
+            let object = Object::read(self.store.as_ref(), &found.key).await;
+            match self.rows_of(found, object, stale, binding, &target, &mut BTreeMap::new())? {
+                Ok(rows) => dead_rows.stale(found, stale, &rows).await?,
+                Err(why) => return Ok(Err((found.key.clone(), why))),
+            }
+        }
         let is_wanted = |found: &Found, admitted: &BTreeMap<TopicPartition, Intervals>| {
             !admitted.is_empty() && found.footer.table(&name).is_some()
         };
@@ -393,23 +405,9 @@ impl Fold {
                 None => Object::read(self.store.as_ref(), &found.key).await,
             };
             binding.covers(&self.pipeline.table.name, &found.footer)?;
-            let rows = match object {
-                Ok(object) => rows::admitted(&object, &name, admitted, binding, &target, &mut counted),
-                Err(error) => Err(error.into()),
-            };
-            let rows = match rows {
+            let rows = match self.rows_of(found, object, admitted, binding, &target, &mut counted)? {
                 Ok(rows) => rows,
-                Err(rows::Error::Object(error)) => match *error {
-                    error @ object::Error::Corrupt { .. } => return Ok(Err((found.key.clone(), error.to_string()))),
-                    object::Error::Store(error) => return Err(error.into()),
-                    error => return Err(Error::object(&found.key, error)),
-                },
-                Err(rows::Error::Column(fault)) => {
-                    return Err(bind::unfit(&self.pipeline.table.name, &found.key, &fault));
-                }
-                Err(rows::Error::Table(fault)) => {
-                    return Err(Error::table(format!("{} into {name}", found.key), *fault));
-                }
+                Err(why) => return Ok(Err((found.key.clone(), why))),
             };
             match &mut candidates {
                 Some(candidates) => {
@@ -448,6 +446,33 @@ impl Fold {
             }
         }
         Ok(Ok(writer.finish().await.map_err(fault)?))
+    }
+
+    /// The rows of an object at some coordinates, counted. Gives the reason why it is unreadable where it is.
+    fn rows_of(
+        &self,
+        found: &Found,
+        object: Result<Object, object::Error>,
+        wanted: &BTreeMap<TopicPartition, Intervals>,
+        binding: &Binding,
+        target: &Target,
+        counted: &mut BTreeMap<TopicPartition, u64>,
+    ) -> Result<Result<Rows, String>, Error> {
+        let name = &self.pipeline.table.name;
+        let rows = match object {
+            Ok(object) => rows::admitted(&object, &name.to_string(), wanted, binding, target, counted),
+            Err(error) => Err(error.into()),
+        };
+        match rows {
+            Ok(rows) => Ok(Ok(rows)),
+            Err(rows::Error::Object(error)) => match *error {
+                error @ object::Error::Corrupt { .. } => Ok(Err(error.to_string())),
+                object::Error::Store(error) => Err(error.into()),
+                error => Err(Error::object(&found.key, error)),
+            },
+            Err(rows::Error::Column(fault)) => Err(bind::unfit(name, &found.key, &fault)),
+            Err(rows::Error::Table(fault)) => Err(Error::table(format!("{} into {name}", found.key), *fault)),
+        }
     }
 
     /// Settles and commits. After a certain conflict with the ledger unmoved, the files stay and only the manifest list
@@ -562,9 +587,10 @@ impl Fold {
             late: counts.late + counts.late_kept + counts.late_dead,
             late_dropped: counts.late,
             late_dead: counts.late_dead,
+            stale: counts.stale,
             filtered: counts.filtered,
             undelivered: counts.undelivered,
-            dead_letters: counts.dead,
+            dead_letters: counts.dead + counts.stale,
             ..self.unchanged()
         }
     }

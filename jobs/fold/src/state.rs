@@ -12,6 +12,7 @@ use model::interval::Intervals;
 use model::ledger::{self, Ledger};
 use model::mutation::{self, Mutation};
 use model::settlement::{Offsets, SUMMARY_KEYS, Settlement, summary_key};
+use model::verdict::Undelivered;
 use pipeline::resolved::{Exists, Pipeline, TableName};
 use staging::key;
 use staging::store::{self, Store};
@@ -23,6 +24,7 @@ use crate::error::Error;
 use crate::history;
 use crate::intake::Intake;
 use crate::ledger_property;
+use crate::plan::LOW_MINUTE_LAG_MINUTES;
 
 /// Settlements looked at when a ledger is missing. There are as many as folds within the retention; to be sure that none
 /// of them was committed, a few are enough to say no, and past this many a person is asked.
@@ -178,8 +180,7 @@ impl State {
         Self::with_restored(id, loaded, ledger, restored)
     }
 
-    /// The exact offsets behind the ledger's `undelivered` counts, for the partitions in which something staged lies where
-    /// the ledger has been, as far as settlements are kept.
+    /// The exact offsets behind the ledger's `undelivered` counts, where something staged lies where the ledger has been.
     ///
     /// # Errors
     /// When the store fails.
@@ -188,15 +189,17 @@ impl State {
         store: &dyn Store,
         id: &PipelineId,
         intake: &Intake,
-    ) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
-        let staged = intake.objects.iter().flat_map(|found| found.footer.coverage.iter());
-        let wanted = staged.filter(|(at, covered)| {
-            self.ledger.partition(at).is_some_and(|known| {
-                known.counts.undelivered > 0 && !covered.delivered.intersect(&known.reached).is_empty()
-            })
-        });
-        let wanted: BTreeSet<&TopicPartition> = wanted.map(|(at, _)| at).collect();
-        passed_over(store, id, &self.uuid, &self.ledger, &wanted).await
+    ) -> Result<Undelivered, Error> {
+        let mut wanted: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
+        for (at, covered) in intake.objects.iter().flat_map(|found| found.footer.coverage.iter()) {
+            let Some(known) = self.ledger.partition(at).filter(|known| known.counts.undelivered > 0) else { continue };
+            let again = covered.delivered.intersect(&known.reached).subtract(&known.dead);
+            if !again.is_empty() {
+                let all = wanted.entry(at.clone()).or_default();
+                *all = all.union(&again);
+            }
+        }
+        passed_over(store, id, &self.uuid, &self.ledger, wanted).await
     }
 
     /// Keys of staged objects that a retained commit has folded whole, as far as a listing from `low_minute` on would show
@@ -282,11 +285,10 @@ pub(crate) async fn settlements_of<'a>(
     Ok(settlements)
 }
 
-/// The exact offsets that a ledger counts as never delivered in some partitions, as far as the settlements of its line are
-/// kept.
+/// Which of some offsets a ledger counts as never delivered, as far as the settlements of its line are kept.
 ///
 /// A ledger names the commits that led to it, and each of their settlements those before: the line can be followed though
-/// its snapshots are expired. It is followed only until all that is counted is found.
+/// its snapshots are expired. It is followed only as long as an older settlement may say something of these offsets.
 ///
 /// # Errors
 /// When the store fails.
@@ -295,25 +297,39 @@ pub(crate) async fn passed_over(
     id: &PipelineId,
     uuid: &TableUuid,
     ledger: &Ledger,
-    wanted: &BTreeSet<&TopicPartition>,
-) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
+    wanted: BTreeMap<TopicPartition, Intervals>,
+) -> Result<Undelivered, Error> {
     let mut passed = PassedOver::default();
-    let all_found = |passed: &PassedOver| {
-        wanted.iter().all(|at| {
-            let counted = ledger.partition(at).map_or(0, |partition| partition.counts.undelivered);
-            passed.over.get(*at).map_or(0, Intervals::count) >= counted
-        })
+    let all_listed = |at: &TopicPartition, passed: &PassedOver| {
+        let counted = ledger.partition(at).map_or(0, |partition| partition.counts.undelivered);
+        passed.over.get(at).map_or(0, Intervals::count) >= counted
     };
     let mut seen: BTreeSet<CommitId> = BTreeSet::new();
     let mut next: VecDeque<CommitId> = ledger.commits.clone();
-    while let Some(commit) = next.pop_front().filter(|_| !all_found(&passed)) {
+    // Of which the settlements that follow may say something.
+    let mut open = wanted;
+    // Of which one that is gone may have said something, and when the one after it was written.
+    let (mut unlisted, mut unlisted_since) = (BTreeMap::new(), None);
+    let mut oldest = None;
+    while let Some(commit) = next.pop_front() {
+        open.retain(|at, offsets| !offsets.is_empty() && !all_listed(at, &passed));
+        if open.is_empty() {
+            break;
+        }
         let key = key::settlement(id, uuid, &commit);
         seen.insert(commit);
         match read_settlement(store, &key).await {
             Ok(Some(settlement)) => {
+                for (at, offsets) in &mut open {
+                    // What had not been reached then, later ones would have listed.
+                    let then = settlement.ledger.partition(at).map(|then| offsets.intersect(&then.reached));
+                    *offsets = then.unwrap_or_default();
+                }
                 passed.add(&settlement);
+                oldest = Some(settlement.at);
                 // It names those that are waited for, and older ones behind them.
                 next = settlement.ledger.commits.into_iter().filter(|commit| !seen.contains(commit)).collect();
+                continue;
             }
             Ok(None) => {}
             // It is as good as gone.
@@ -322,8 +338,19 @@ pub(crate) async fn passed_over(
             }
             Err(error) => return Err(error),
         }
+        if unlisted.is_empty() {
+            unlisted.clone_from(&open);
+            // Later than that an object of such a minute does not land.
+            unlisted_since = oldest.map(|at| at.minute().plus(-LOW_MINUTE_LAG_MINUTES));
+        }
     }
-    Ok(passed.over)
+    unlisted.retain(|at, offsets| {
+        for known in [passed.over.get(at), passed.found.get(at)].into_iter().flatten() {
+            *offsets = offsets.subtract(known);
+        }
+        !offsets.is_empty() && !all_listed(at, &passed)
+    });
+    Ok(Undelivered { listed: passed.over, unlisted, unlisted_since })
 }
 
 /// The exact offsets that settlements leave as never delivered. They are added newest first.

@@ -64,6 +64,10 @@ pub struct Counts {
     /// Records in dead letters.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dead: u64,
+    /// Records that came again at offsets of which nothing retained says whether they had been settled or passed over: each
+    /// has a letter, and the ledger is as it was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stale: u64,
     /// Offsets never handed to us.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub undelivered: u64,
@@ -89,6 +93,7 @@ impl Counts {
         self.late_kept += other.late_kept;
         self.late_dead += other.late_dead;
         self.dead += other.dead;
+        self.stale += other.stale;
         self.undelivered += other.undelivered;
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Minute;
 use crate::coordinate::{Sample, TopicPartition};
 use crate::coverage::{Coverage, PartitionCoverage};
 use crate::interval::{Interval, Intervals};
@@ -50,6 +51,8 @@ pub struct Precedence {
 pub struct Staged<'a> {
     /// Its key.
     pub key: &'a str,
+    /// When it was staged: its key says so.
+    pub minute: Minute,
     /// Its rank.
     pub precedence: Precedence,
     /// How its records came.
@@ -88,6 +91,9 @@ pub struct Settled {
     pub undelivered: Intervals,
     /// Of `decided` and `dead`, those that an earlier commit had counted as never delivered.
     pub found: Intervals,
+    /// Coordinates of rows of which nothing retained says whether they were settled or passed over: the ledger stays as it
+    /// is, and the rows go to dead letters.
+    pub stale: Intervals,
     /// What to add to the ledger's counts. `rows_added` is left 0: only reading the rows tells it.
     pub counts: Counts,
     /// Evidence to keep.
@@ -101,13 +107,17 @@ pub struct Judgement {
     pub partitions: BTreeMap<TopicPartition, Settled>,
     /// By object, in the order given: the coordinates for which this object speaks. Its rows there enter the table.
     pub admitted: Vec<BTreeMap<TopicPartition, Intervals>>,
+    /// By object, in the order given: the stale coordinates for which this object speaks.
+    pub stale: Vec<BTreeMap<TopicPartition, Intervals>>,
 }
 
 impl Judgement {
     /// Whether a commit would change nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.partitions.values().all(|s| s.decided.is_empty() && s.dead.is_empty() && s.undelivered.is_empty())
+        self.partitions
+            .values()
+            .all(|s| s.decided.is_empty() && s.dead.is_empty() && s.undelivered.is_empty() && s.stale.is_empty())
     }
 
     /// Makes dead letters of coordinates that were taken for decided: reading their rows has shown that the table does not
@@ -135,29 +145,36 @@ impl Judgement {
     }
 }
 
+/// The offsets behind a ledger's `undelivered` counts, where objects cover what it has reached: the ledger counts them, and
+/// settlements list them, as long as they are retained.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Offsets that were passed over, by the settlements' lists.
+    pub listed: BTreeMap<TopicPartition, Intervals>,
+    /// Offsets that a settlement which is gone may have listed.
+    pub unlisted: BTreeMap<TopicPartition, Intervals>,
+    /// Objects staged before this were there when the oldest settlement of those that follow the gone one was written: what
+    /// they hold of `unlisted`, they held then, and was judged. `None`: no object is known to have been there.
+    pub unlisted_since: Option<Minute>,
+}
+
 /// What is known before a judgement.
 #[derive(Clone, Debug)]
 pub struct Known<'a> {
     /// The table's ledger.
     pub ledger: &'a Ledger,
-    /// The exact offsets behind the ledger's `undelivered` counts, from the settlements of the ledger's line. A partition
-    /// may be missing only where its count is 0, or where no object covers an offset that it has reached.
-    pub undelivered: &'a BTreeMap<TopicPartition, Intervals>,
+    /// What the settlements of the ledger's line say of the offsets behind its `undelivered` counts.
+    pub undelivered: &'a Undelivered,
     /// Whether offsets missing between objects may still come (an object is quarantined, or the mapping may skip):
     /// then they stay open instead of counting as never delivered.
     pub open_holes: bool,
 }
 
-impl Known<'_> {
-    fn undelivered(&self, at: &TopicPartition) -> Intervals {
-        self.undelivered.get(at).cloned().unwrap_or_default()
-    }
-}
-
 /// Decides, for every coordinate the objects speak of, what becomes of it.
 ///
 /// A coordinate settled before is dropped and counted as a duplicate; so is a second object's word for it. A row at a
-/// coordinate that was dead or undelivered is admitted once. Offsets missing above everything reached so far, between
+/// coordinate that was dead or undelivered is admitted once; where nothing retained tells an undelivered one from a settled
+/// one, it is stale. Offsets missing above everything reached so far, between
 /// objects or inside one, were never handed over: delivery is in order and nothing is acknowledged before it is durable (I1).
 #[must_use]
 pub fn judge(known: &Known<'_>, objects: &[Staged<'_>]) -> Judgement {
@@ -168,17 +185,21 @@ pub fn judge(known: &Known<'_>, objects: &[Staged<'_>]) -> Judgement {
         let Some(object) = objects.get(n) else { continue };
         for (at, covered) in object.coverage.iter() {
             let Some(window) = object.window(at) else { continue };
-            if let Some(part) = Part::of(covered, &window, object.origin) {
+            if let Some(part) = Part::of(covered, &window, object) {
                 partitions.entry(at).or_default().push((n, part));
             }
         }
     }
-    let mut judgement = Judgement { partitions: BTreeMap::new(), admitted: vec![BTreeMap::new(); objects.len()] };
+    let nothing = vec![BTreeMap::new(); objects.len()];
+    let mut judgement = Judgement { partitions: BTreeMap::new(), admitted: nothing.clone(), stale: nothing };
     for (at, parts) in partitions {
-        let (settled, admitted) = judge_partition(known, at, &parts);
-        for (n, offsets) in admitted {
-            if let Some(mine) = judgement.admitted.get_mut(n) {
-                mine.insert(at.clone(), offsets);
+        let (settled, spoken) = judge_partition(known, at, &parts);
+        for (n, spoken) in spoken {
+            let of_all = [&mut judgement.admitted, &mut judgement.stale];
+            for (of_all, offsets) in of_all.into_iter().zip([spoken.admitted, spoken.stale]) {
+                if let Some(mine) = of_all.get_mut(n).filter(|_| !offsets.is_empty()) {
+                    mine.insert(at.clone(), offsets);
+                }
             }
         }
         judgement.partitions.insert(at.clone(), settled);
@@ -188,6 +209,7 @@ pub fn judge(known: &Known<'_>, objects: &[Staged<'_>]) -> Judgement {
 
 /// The usable part of one object in one partition.
 struct Part {
+    minute: Minute,
     delivered: Intervals,
     decided: Intervals,
     dead: Intervals,
@@ -198,29 +220,35 @@ struct Part {
 }
 
 impl Part {
-    fn of(covered: &PartitionCoverage, window: &Intervals, origin: Origin) -> Option<Self> {
+    fn of(covered: &PartitionCoverage, window: &Intervals, object: &Staged<'_>) -> Option<Self> {
         let delivered = covered.delivered.intersect(window);
         let hull = Intervals::from(delivered.hull()?);
         Some(Self {
+            minute: object.minute,
             decided: covered.decided().intersect(window),
             dead: covered.dead.intersect(window),
             gaps: hull.subtract(&delivered),
             filtered: covered.filtered.iter().map(|(why, offsets)| (*why, offsets.intersect(window))).collect(),
             ends: [covered.first, covered.last].into_iter().filter(|s| window.contains(s.offset)).collect(),
             // A replay hands over single records from anywhere: what lies between them says nothing.
-            in_order: origin == Origin::Stream,
+            in_order: object.origin == Origin::Stream,
             delivered,
         })
     }
 }
 
-fn judge_partition(
-    known: &Known<'_>,
-    at: &TopicPartition,
-    parts: &[(usize, Part)],
-) -> (Settled, Vec<(usize, Intervals)>) {
+/// The coordinates of one partition for which one object speaks.
+#[derive(Default)]
+struct Spoken {
+    admitted: Intervals,
+    stale: Intervals,
+}
+
+fn judge_partition(known: &Known<'_>, at: &TopicPartition, parts: &[(usize, Part)]) -> (Settled, Vec<(usize, Spoken)>) {
     let before = known.ledger.partition(at).cloned().unwrap_or_default();
-    let was_undelivered = known.undelivered(at);
+    let was_undelivered = known.undelivered.listed.get(at).cloned().unwrap_or_default();
+    let unlisted = known.undelivered.unlisted.get(at).cloned().unwrap_or_default();
+    let unlisted = unlisted.intersect(&before.reached).subtract(&before.dead).subtract(&was_undelivered);
     let mut was_settled = before.reached.subtract(&before.dead).subtract(&was_undelivered);
     if mutation::on(Mutation::LedgerUnchecked) {
         was_settled = Intervals::new();
@@ -233,7 +261,8 @@ fn judge_partition(
     let mut all_decided = Intervals::new();
     let mut all_dead = Intervals::new();
     let mut counts = Counts::default();
-    let mut admitted = Vec::new();
+    let mut spoken = Vec::new();
+    let mut stale = Intervals::new();
     let mut handed_over = 0;
     for (n, part) in parts {
         let mut mine = part.decided.subtract(&was_settled).subtract(&claimed);
@@ -250,8 +279,13 @@ fn judge_partition(
         all_decided = all_decided.union(&part.decided);
         all_dead = all_dead.union(&part.dead);
         handed_over += part.delivered.count();
-        if !mine.is_empty() {
-            admitted.push((*n, mine));
+        // What was filtered has no row that could be missed.
+        let rows = part.filtered.iter().fold(part.decided.clone(), |rows, (_, offsets)| rows.subtract(offsets));
+        let is_new = known.undelivered.unlisted_since.is_none_or(|since| part.minute >= since);
+        let stale_mine = if is_new { rows.intersect(&unlisted).subtract(&stale) } else { Intervals::new() };
+        stale = stale.union(&stale_mine);
+        if !mine.is_empty() || !stale_mine.is_empty() {
+            spoken.push((*n, Spoken { admitted: mine, stale: stale_mine }));
         }
     }
     let decided = claimed;
@@ -263,12 +297,13 @@ fn judge_partition(
     let undelivered = missing.subtract(&all_decided).subtract(&all_dead).subtract(&before.reached);
     let found = was_undelivered.intersect(&decided.union(&dead));
 
-    counts.duplicates = handed_over - decided.count() - dead.count();
+    counts.duplicates = handed_over - decided.count() - dead.count() - stale.count();
     counts.dead = dead.count();
+    counts.stale = stale.count();
     counts.undelivered = undelivered.count();
     let news = decided.union(&dead);
     let samples = parts.iter().flat_map(|(_, p)| &p.ends).filter(|s| news.contains(s.offset)).copied().collect();
-    (Settled { decided, dead, undelivered, found, counts, samples }, admitted)
+    (Settled { decided, dead, undelivered, found, stale, counts, samples }, spoken)
 }
 
 /// Offsets that in-order delivery has passed without handing them over.

@@ -195,7 +195,7 @@ classes! {
     Unroutable = "unroutable",
     /// It came too late.
     Late = "late",
-    /// It was replayed after something newer.
+    /// It came after what tells its place was gone: something newer, or whether it had entered already.
     Stale = "stale",
 }
 

@@ -428,3 +428,49 @@ async fn a_letter_of_a_topic_made_again_names_its_source_as_kafka_has_it() {
     let dead = Coordinate { partition: anew.clone(), offset: 0 };
     assert!(world.ledger().await.partition(&anew).unwrap().dead.contains(dead.offset));
 }
+
+/// A record that was passed over comes when the settlement that listed it is gone: nobody can tell it from those around it
+/// that entered. What younger settlements tell apart stays told apart.
+#[tokio::test]
+async fn rows_at_offsets_that_no_settlement_tells_of_any_more_are_stale() {
+    let world = World::new(107);
+    world.stage(&["0:0:rr"]);
+    world.stage(&["0:3:rr"]);
+    world.fold().run().await.unwrap();
+    let oldest: Vec<String> = world.store.objects().into_keys().filter(|key| key.starts_with("settled/")).collect();
+    for part in ["0:5:r", "0:7:r", "0:9:r"] {
+        world.wait(20);
+        world.stage(&[part]);
+        world.fold().run().await.unwrap();
+    }
+    let before = (world.rows().await, world.ledger().await);
+    assert_eq!(before.1.totals().undelivered, 3);
+    let gone: Vec<_> = oldest.iter().map(|key| (key.clone(), world.store.objects()[key].clone())).collect();
+    for key in &oldest {
+        world.store.delete(key).await.unwrap();
+    }
+    world.wait(1);
+    let again = world.stage(&["0:1:rrr"]);
+    world.stage(&["0:6:rr"]);
+    let report = world.fold().run().await.unwrap();
+    let table = &report.tables[0];
+    assert_eq!((table.rows_added, table.duplicates, table.stale, table.dead_letters), (1, 1, 3, 3));
+    let found = letters(&world);
+    let seen: Vec<_> = found.iter().map(|l| (l.offset, l.class, l.staged.as_deref() == Some(&*again))).collect();
+    assert_eq!(seen, [(1, Class::Stale, true), (2, Class::Stale, true), (3, Class::Stale, true)]);
+    let (rows, ledger) = (world.rows().await, world.ledger().await);
+    assert_eq!(rows, wanted(&["0:0:rr.rrrrr.r"]));
+    let at = at(0);
+    assert_eq!(ledger.partition(&at).unwrap().reached, before.1.partition(&at).unwrap().reached);
+    assert!(ledger.partition(&at).unwrap().dead.is_empty());
+    assert!(!world.fold().run().await.unwrap().tables[0].committed, "once");
+    // With the list back, the same record enters.
+    for (key, body) in gone {
+        world.store.insert(&key, body);
+    }
+    world.wait(1);
+    world.stage(&["0:1:rrr"]);
+    let table = &world.fold().run().await.unwrap().tables[0];
+    assert_eq!((table.rows_added, table.duplicates, table.stale), (1, 2, 0));
+    assert!(world.rows().await.contains(&(0, 2)));
+}

@@ -36,7 +36,6 @@ fn object(first: i64, what: &str) -> Coverage {
 
 #[test]
 fn a_topic_made_again_counts_under_its_newest_epoch() {
-    let minute = |n| Timestamp::from_micros(0).minute().plus(n);
     let mut ledger = Ledger::empty(minute(0));
     let elsewhere = TopicPartition { topic: "others".to_owned(), ..at() };
     let two = TopicPartition { partition: 2, ..at() };
@@ -57,10 +56,14 @@ fn a_topic_made_again_counts_under_its_newest_epoch() {
     assert!(first != second && *ledger.origin(&second) == at().source && *ledger.origin(&at().source) == at().source);
 }
 
+fn minute(n: i64) -> Minute {
+    Timestamp::from_micros(0).minute().plus(n)
+}
+
 /// The smallest harness that folds: a ledger, and the exact undelivered lists that settlements would hold.
 struct Table {
     ledger: Ledger,
-    undelivered: BTreeMap<TopicPartition, Intervals>,
+    undelivered: Undelivered,
     rows: Vec<i64>,
     ids: SeededIds,
 }
@@ -68,8 +71,8 @@ struct Table {
 impl Table {
     fn new() -> Self {
         Self {
-            ledger: Ledger::empty(Timestamp::from_micros(0).minute()),
-            undelivered: BTreeMap::new(),
+            ledger: Ledger::empty(minute(0)),
+            undelivered: Undelivered::default(),
             rows: Vec::new(),
             ids: SeededIds::new(1),
         }
@@ -82,6 +85,7 @@ impl Table {
             .zip(&keys)
             .map(|((apply_sequence, coverage), key)| Staged {
                 key,
+                minute: minute(0),
                 precedence: Precedence { apply_sequence: *apply_sequence, registry_version: 0 },
                 origin: Origin::Stream,
                 coverage,
@@ -101,7 +105,7 @@ impl Table {
             .settle(&judgement, &CommitId::new(&self.ids), self.ledger.low_minute, Timestamp::from_micros(0))
             .unwrap();
         for (at, settled) in &judgement.partitions {
-            let old = self.undelivered.entry(at.clone()).or_default();
+            let old = self.undelivered.listed.entry(at.clone()).or_default();
             *old = old.subtract(&settled.found).union(&settled.undelivered);
         }
         self.ledger = next;
@@ -157,7 +161,7 @@ proptest! {
                 Some(Verdict::Dead) => prop_assert!(partition.dead.contains(offset), "{offset}"),
                 Some(Verdict::Undelivered) => {
                     prop_assert!(partition.reached.contains(offset), "{offset}");
-                    prop_assert!(table.undelivered.values().any(|u| u.contains(offset)), "{offset}");
+                    prop_assert!(table.undelivered.listed.values().any(|u| u.contains(offset)), "{offset}");
                 }
                 None => {}
             }
@@ -167,7 +171,7 @@ proptest! {
         once.dedup();
         prop_assert_eq!(once.len(), table.rows.len());
         // The counts are the sizes of the sets.
-        let undelivered: u64 = table.undelivered.values().map(Intervals::count).sum();
+        let undelivered: u64 = table.undelivered.listed.values().map(Intervals::count).sum();
         prop_assert_eq!(partition.counts.dead, partition.dead.count());
         prop_assert_eq!(partition.counts.undelivered, undelivered);
         let filtered: u64 = partition.counts.filtered.values().sum();
@@ -262,10 +266,11 @@ fn coordinates_settle_as_the_protocol_says() {
 #[test]
 fn holes_between_objects_stay_open_while_something_may_still_come() {
     let (a, b) = (object(0, "r.r"), object(6, "r"));
-    let ledger = Ledger::empty(Timestamp::from_micros(0).minute());
-    let nothing = BTreeMap::new();
+    let ledger = Ledger::empty(minute(0));
+    let nothing = Undelivered::default();
     let staged = |coverage, key| Staged {
         key,
+        minute: minute(0),
         precedence: Precedence::default(),
         origin: Origin::Stream,
         coverage,
@@ -291,10 +296,11 @@ fn of_a_late_seen_object_only_what_fills_a_hole_is_used() {
     let limits = limits(&[&first], &[&filler, &beyond]);
     assert_eq!(limits[0].as_ref().map(|l| l[&at()]), Some(12));
     assert_eq!(limits[1], None);
-    let ledger = Ledger::empty(Timestamp::from_micros(0).minute());
-    let nothing = BTreeMap::new();
+    let ledger = Ledger::empty(minute(0));
+    let nothing = Undelivered::default();
     let staged = |coverage, key, limits| Staged {
         key,
+        minute: minute(0),
         precedence: Precedence::default(),
         origin: Origin::Stream,
         coverage,
@@ -345,11 +351,17 @@ fn a_ledger_survives_its_json_and_names_what_it_would_forget() {
 #[test]
 fn a_buried_coordinate_is_dead_once_and_may_still_be_admitted() {
     let ids = SeededIds::new(1);
-    let mut ledger = Ledger::empty(Timestamp::from_micros(0).minute());
+    let mut ledger = Ledger::empty(minute(0));
     let mut fold = |coverage: &Coverage, buried: Intervals| {
-        let staged =
-            Staged { key: "k", precedence: Precedence::default(), origin: Origin::Stream, coverage, limits: None };
-        let nothing = BTreeMap::new();
+        let staged = Staged {
+            key: "k",
+            minute: minute(0),
+            precedence: Precedence::default(),
+            origin: Origin::Stream,
+            coverage,
+            limits: None,
+        };
+        let nothing = Undelivered::default();
         let known = Known { ledger: &ledger, undelivered: &nothing, open_holes: false };
         let mut judgement = judge(&known, &[staged]);
         judgement.bury(&at(), &buried, &ledger);
@@ -371,6 +383,7 @@ fn what_an_object_decided_is_known_within_its_limits() {
     let coverage = object(4, "rdfr.r");
     let staged = |limits| Staged {
         key: "k",
+        minute: minute(0),
         precedence: Precedence::default(),
         origin: Origin::Stream,
         coverage: &coverage,
@@ -380,4 +393,43 @@ fn what_an_object_decided_is_known_within_its_limits() {
     assert_eq!(staged(None).decided(&at()), set([4, 6, 7, 9]));
     assert_eq!(staged(Some([(at(), 6)].into())).decided(&at()), set([4, 6]));
     assert!(staged(Some(BTreeMap::new())).decided(&at()).is_empty() && staged(None).decided(&elsewhere).is_empty());
+}
+
+/// Rows at offsets of which nothing says any more whether they were settled: not duplicates, and not admitted.
+#[test]
+fn a_row_at_an_unlisted_offset_is_stale() {
+    let mut table = Table::new();
+    table.fold(&[(0, object(0, "r.rfd.r"))]);
+    let again = object(0, "rrrfr.r");
+    let staged = Staged {
+        key: "k",
+        minute: minute(0),
+        precedence: Precedence::default(),
+        origin: Origin::Stream,
+        coverage: &again,
+        limits: None,
+    };
+    let listed = BTreeMap::from([(at(), set([5]))]);
+    let unlisted = BTreeMap::from([(at(), set([0, 1, 2, 3, 4, 9]))]);
+    let undelivered = Undelivered { listed, unlisted, unlisted_since: Some(minute(0)) };
+    let known = Known { ledger: &table.ledger, undelivered: &undelivered, open_holes: false };
+    let earlier = Staged { key: "a", minute: minute(-1), ..staged.clone() };
+    let judgement = judge(&known, &[earlier.clone(), staged.clone(), Staged { key: "l", ..staged }]);
+    let settled = &judgement.partitions[&at()];
+    // The dead one is admitted as ever; what was filtered and what is known to be settled came again.
+    assert_eq!((settled.decided.to_string(), settled.stale.to_string()), ("4".to_owned(), "0-2".to_owned()));
+    assert_eq!((settled.counts.stale, settled.counts.duplicates), (3, 18 - 1 - 3));
+    let spoken: Vec<_> = judgement.stale.iter().map(|s| s.get(&at()).map(ToString::to_string)).collect();
+    assert_eq!(spoken, [None, Some("0-2".to_owned()), None]);
+    assert!(!judgement.is_empty());
+    let next = table.ledger.settle(
+        &judgement,
+        &CommitId::new(&SeededIds::new(9)),
+        table.ledger.low_minute,
+        Timestamp::from_micros(0),
+    );
+    let (before, after) =
+        (table.ledger.partition(&at()).unwrap().clone(), next.unwrap().partition(&at()).unwrap().clone());
+    assert_eq!((after.reached, after.counts.undelivered), (before.reached, before.counts.undelivered));
+    assert!(after.dead.is_empty() && before.dead.contains(4));
 }
