@@ -121,8 +121,10 @@ impl Folds {
             &name,
             outcome.map(|report: Report| {
                 world.note(|| {
+                    let (objects, left) = (report.staged_objects, report.objects_left);
                     let rows: u64 = report.tables.iter().map(|t| t.rows_added).sum();
-                    format!("{name}: {} objects, {rows} rows, {} left", report.staged_objects, report.objects_left)
+                    let stale: u64 = report.tables.iter().map(|t| t.stale).sum();
+                    format!("{name}: {objects} objects, {rows} rows, {stale} stale, {left} left")
                 });
                 if let Some((key, why)) = report.quarantined.first_key_value() {
                     world.violated("stuck", format!("{key} is quarantined: {why}"));
