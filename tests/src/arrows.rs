@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("table", &["model", "pipeline"]),
     ("merge", &["model"]),
     ("aws", &["model", "staging", "table"]),
+    ("kafka", &["model"]),
     ("runtime", &["model"]),
     ("ingest", &["model", "pipeline", "codec", "staging", "runtime"]),
     ("fold", &["model", "pipeline", "staging", "table", "merge", "runtime"]),
@@ -25,7 +26,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("maintain", &["model", "pipeline", "staging", "table", "merge", "runtime", "fold"]),
     (
         "frazil",
-        &["model", "pipeline", "codec", "staging", "table", "merge", "aws", "runtime", "ingest", "fold", "maintain"],
+        &[
+            "model", "pipeline", "codec", "staging", "table", "merge", "aws", "kafka", "runtime", "ingest", "fold",
+            "maintain",
+        ],
     ),
     ("testkit", &["model", "pipeline", "codec", "staging", "table"]),
 ];
@@ -42,7 +46,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("aws-config", &["aws", "frazil"]),
     ("aws-sdk-s3", &["aws", "frazil"]),
     ("datafusion", &["frazil"]),
-    ("rdkafka", &["frazil"]),
+    ("rdkafka", &["kafka", "frazil"]),
     ("rusqlite", &["table", "aws", "fold", "maintain", "frazil", TESTKIT]),
 ];
 

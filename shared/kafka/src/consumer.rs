@@ -1,0 +1,292 @@
+//! A consumer of partitions that its owner chooses. Which offsets were handled is committed to a group, so that the next
+//! one goes on from there; the group shares nothing out, so a process that died holds no partition back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka::Offset;
+use rdkafka::TopicPartitionList;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
+use rdkafka::message::{BorrowedMessage, Headers, Message, Timestamp};
+use rdkafka::util::Timeout;
+
+use crate::client::{Context, Tokens, config};
+use crate::error::Error;
+use crate::settings::Settings;
+
+impl ConsumerContext for Context {}
+
+/// How long a question to the cluster may take.
+const ASK: Duration = Duration::from_secs(20);
+
+/// Where reading starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The oldest record there is.
+    Earliest,
+    /// What is sent from now on.
+    Latest,
+    /// The first record of this time or later, in milliseconds since the epoch.
+    Time(i64),
+}
+
+/// A topic's partition.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The topic.
+    pub topic: String,
+    /// The partition.
+    pub partition: i32,
+}
+
+/// Who gave a record its timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimestampType {
+    /// The producer.
+    Create,
+    /// The broker.
+    LogAppend,
+}
+
+/// A record in the client's own buffer.
+pub struct Record<'a>(BorrowedMessage<'a>);
+
+impl std::fmt::Debug for Record<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}@{}", self.topic(), self.partition(), self.offset())
+    }
+}
+
+impl Record<'_> {
+    /// The topic.
+    #[must_use]
+    pub fn topic(&self) -> &str {
+        self.0.topic()
+    }
+
+    /// The partition.
+    #[must_use]
+    pub fn partition(&self) -> i32 {
+        self.0.partition()
+    }
+
+    /// The offset.
+    #[must_use]
+    pub fn offset(&self) -> i64 {
+        self.0.offset()
+    }
+
+    /// Milliseconds since the epoch and whose they are; none where the record has none.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<(i64, TimestampType)> {
+        match self.0.timestamp() {
+            Timestamp::NotAvailable => None,
+            Timestamp::CreateTime(ms) => Some((ms, TimestampType::Create)),
+            Timestamp::LogAppendTime(ms) => Some((ms, TimestampType::LogAppend)),
+        }
+    }
+
+    /// The key; none is not the same as zero bytes.
+    #[must_use]
+    pub fn key(&self) -> Option<&[u8]> {
+        self.0.key()
+    }
+
+    /// The value; none is a tombstone.
+    #[must_use]
+    pub fn value(&self) -> Option<&[u8]> {
+        self.0.payload()
+    }
+
+    /// Headers in order: name, and value where there is one.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, Option<&[u8]>)> {
+        self.0.headers().into_iter().flat_map(|headers| headers.iter().map(|header| (header.key, header.value)))
+    }
+}
+
+/// A consumer. Its position moves with [`Consumer::poll`] alone.
+pub struct Consumer {
+    inner: BaseConsumer<Context>,
+    servers: String,
+}
+
+impl std::fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Consumer").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+impl Consumer {
+    /// A consumer that commits to a group, and reads nothing yet. `buffer_bytes` bounds what it fetches ahead.
+    ///
+    /// # Errors
+    /// [`Error::Settings`].
+    pub fn new(
+        settings: &Settings,
+        group: &str,
+        buffer_bytes: u64,
+        tokens: Option<Arc<dyn Tokens>>,
+    ) -> Result<Self, Error> {
+        let context = Context::new(settings, tokens)?;
+        let mut config = config(settings.for_consumer());
+        let kilobytes = (buffer_bytes / 1024).max(1).to_string();
+        if config.get("queued.max.messages.kbytes").is_none() {
+            config.set("queued.max.messages.kbytes", kilobytes);
+        }
+        if config.get("client.id").is_none() {
+            config.set("client.id", "frazil");
+        }
+        config
+            .set("group.id", group)
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            .set("auto.offset.reset", "earliest")
+            .set("enable.partition.eof", "false");
+        let servers = settings.bootstrap_servers().to_owned();
+        let inner = config.create_with_context(context).map_err(|e| Error::from_kafka(&e, &servers))?;
+        Ok(Self { inner, servers })
+    }
+
+    /// The partitions of a topic.
+    ///
+    /// # Errors
+    /// [`Error::NoTopic`], and why nobody could be asked.
+    pub fn partitions(&self, topic: &str) -> Result<Vec<i32>, Error> {
+        // Events of the connections are handed over by polling alone; without them a wrong password is a time-out.
+        let metadata = self.ask(|inner| inner.fetch_metadata(Some(topic), Timeout::After(Duration::from_secs(5))))?;
+        let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
+            return Err(Error::NoTopic(topic.to_owned()));
+        };
+        if let Some(code) = found.error() {
+            let code = rdkafka::types::RDKafkaErrorCode::from(code);
+            return Err(match Error::of(code, topic, &self.servers) {
+                Error::Other(_) if found.partitions().is_empty() => Error::NoTopic(topic.to_owned()),
+                error => error,
+            });
+        }
+        if found.partitions().is_empty() {
+            return Err(Error::NoTopic(topic.to_owned()));
+        }
+        let mut partitions: Vec<i32> = found.partitions().iter().map(|partition| partition.id()).collect();
+        partitions.sort_unstable();
+        Ok(partitions)
+    }
+
+    /// The first offset that there is, and the one that the next record will have.
+    ///
+    /// # Errors
+    /// Why nobody could be asked.
+    pub fn bounds(&self, place: &Place) -> Result<(i64, i64), Error> {
+        self.ask(|inner| inner.fetch_watermarks(&place.topic, place.partition, Timeout::After(ASK)))
+    }
+
+    /// What the group has committed for these partitions: the offset that comes next. Those without are left out.
+    ///
+    /// # Errors
+    /// Why nobody could be asked.
+    pub fn committed(&self, places: &[Place]) -> Result<BTreeMap<Place, i64>, Error> {
+        let mut list = TopicPartitionList::with_capacity(places.len());
+        for place in places {
+            list.add_partition(&place.topic, place.partition);
+        }
+        let committed = self.ask(|inner| inner.committed_offsets(list.clone(), Timeout::After(ASK)))?;
+        Ok(offsets_of(&committed))
+    }
+
+    /// The first offset of a time or later, for each of these partitions; the next offset where all records are older.
+    ///
+    /// # Errors
+    /// Why nobody could be asked.
+    pub fn at(&self, places: &[Place], time_ms: i64) -> Result<BTreeMap<Place, i64>, Error> {
+        let mut list = TopicPartitionList::with_capacity(places.len());
+        for place in places {
+            list.add_partition_offset(&place.topic, place.partition, Offset::Offset(time_ms))
+                .map_err(|e| Error::from_kafka(&e, &self.servers))?;
+        }
+        let found = self.ask(|inner| inner.offsets_for_times(list.clone(), Timeout::After(ASK)))?;
+        let mut offsets = offsets_of(&found);
+        for place in places {
+            if !offsets.contains_key(place) {
+                offsets.insert(place.clone(), self.bounds(place)?.1);
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// Reads these partitions from these offsets on, and nothing else.
+    ///
+    /// # Errors
+    /// When the client does not take them.
+    pub fn read(&self, from: &BTreeMap<Place, i64>) -> Result<(), Error> {
+        let mut list = TopicPartitionList::with_capacity(from.len());
+        for (place, offset) in from {
+            list.add_partition_offset(&place.topic, place.partition, Offset::Offset(*offset))
+                .map_err(|e| Error::from_kafka(&e, &self.servers))?;
+        }
+        self.inner.assign(&list).map_err(|e| Error::from_kafka(&e, &self.servers))
+    }
+
+    /// The next record, if one comes within a time.
+    ///
+    /// # Errors
+    /// What the cluster said of a partition. Connections that fail are tried again for ever; [`Consumer::trouble`] says so.
+    pub fn poll(&self, wait: Duration) -> Result<Option<Record<'_>>, Error> {
+        match self.inner.poll(Timeout::After(wait)) {
+            None => Ok(None),
+            Some(Ok(message)) => {
+                self.inner.context().well();
+                Ok(Some(Record(message)))
+            }
+            Some(Err(error)) => match Error::from_kafka(&error, &self.servers) {
+                // It was said to the context, too.
+                Error::Unreachable { .. } | Error::Refused { .. } => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// What keeps records from coming, as far as the client says.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Error> {
+        self.inner.context().last()
+    }
+
+    /// Commits the offsets that come next, durably.
+    ///
+    /// # Errors
+    /// Why they could not be committed: the records will come again.
+    pub fn commit(&self, next: &BTreeMap<Place, i64>) -> Result<(), Error> {
+        if next.is_empty() {
+            return Ok(());
+        }
+        let mut list = TopicPartitionList::with_capacity(next.len());
+        for (place, offset) in next {
+            list.add_partition_offset(&place.topic, place.partition, Offset::Offset(*offset))
+                .map_err(|e| Error::from_kafka(&e, &self.servers))?;
+        }
+        self.inner.commit(&list, CommitMode::Sync).map_err(|e| self.inner.context().error(&e))
+    }
+
+    /// Asks the cluster, and listens meanwhile to what is said of the connections.
+    fn ask<T>(&self, question: impl Fn(&BaseConsumer<Context>) -> rdkafka::error::KafkaResult<T>) -> Result<T, Error> {
+        let error = match question(&self.inner) {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        // What was said while we waited is handed over now. No partition is read yet, or its records stay where they are.
+        drop(self.inner.poll(Timeout::After(Duration::from_millis(200))));
+        Err(self.inner.context().error(&error))
+    }
+}
+
+fn offsets_of(list: &TopicPartitionList) -> BTreeMap<Place, i64> {
+    let elements = list.elements();
+    let known = elements.iter().filter_map(|element| match element.offset() {
+        Offset::Offset(offset) => {
+            Some((Place { topic: element.topic().to_owned(), partition: element.partition() }, offset))
+        }
+        _ => None,
+    });
+    known.collect()
+}

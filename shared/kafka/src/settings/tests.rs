@@ -1,0 +1,157 @@
+use super::*;
+
+fn read(text: &str, properties: &[&str]) -> Result<Settings, Faults> {
+    let properties: Vec<String> = properties.iter().map(|p| (*p).to_owned()).collect();
+    Settings::read(&Given {
+        bootstrap_servers: Some("b:9092"),
+        file: Some(("client.properties", text)),
+        properties: &properties,
+    })
+}
+
+fn consumer(text: &str, properties: &[&str]) -> BTreeMap<String, String> {
+    let settings = read(text, properties).unwrap();
+    settings.for_consumer().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[test]
+fn javas_lines_become_librdkafkas() {
+    let scram = "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n\
+        sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username=\"ann\" password=\"p=w;d\";\n\
+        ssl.truststore.location=/ca.pem\nssl.truststore.type=PEM\nssl.endpoint.identification.algorithm=\n\
+        request.timeout.ms=5000\nfetch.max.wait.ms=100\nacks=all\n";
+    let wanted = map(&[
+        ("bootstrap.servers", "b:9092"),
+        ("fetch.wait.max.ms", "100"),
+        ("sasl.mechanism", "SCRAM-SHA-512"),
+        ("sasl.password", "p=w;d"),
+        ("sasl.username", "ann"),
+        ("security.protocol", "SASL_SSL"),
+        ("socket.timeout.ms", "5000"),
+        ("ssl.ca.location", "/ca.pem"),
+        ("ssl.endpoint.identification.algorithm", "none"),
+    ]);
+    assert_eq!(consumer(scram, &[]), wanted);
+    let producer = read(scram, &[]).unwrap();
+    let producer: BTreeMap<_, _> = producer.for_producer().collect();
+    assert!(producer.get("acks") == Some(&"all") && !producer.contains_key("fetch.wait.max.ms"));
+
+    let mtls =
+        "security.protocol = ssl\nssl.keystore.type=PKCS12\nssl.keystore.location=/k.p12\nssl.keystore.password=x\n";
+    assert_eq!(
+        consumer(mtls, &["ssl.truststore.certificates=-----BEGIN", "client.id=me"]),
+        map(&[
+            ("bootstrap.servers", "b:9092"),
+            ("client.id", "me"),
+            ("security.protocol", "SSL"),
+            ("ssl.ca.pem", "-----BEGIN"),
+            ("ssl.keystore.location", "/k.p12"),
+            ("ssl.keystore.password", "x"),
+        ])
+    );
+    let pem = consumer("ssl.keystore.type=PEM\nssl.keystore.location=/k.pem\nssl.key.password=x", &[]);
+    assert_eq!(
+        (&*pem["ssl.certificate.location"], &*pem["ssl.key.location"], &*pem["ssl.key.password"]),
+        ("/k.pem", "/k.pem", "x")
+    );
+}
+
+#[test]
+fn msk_iam_is_a_bearer_token_whose_signer_is_told_what_the_module_was() {
+    let text = "security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n\
+        sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName=\"dev\" awsDebugCreds=true;\n\
+        sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler\n";
+    let settings = read(text, &[]).unwrap();
+    assert_eq!(settings.login(), &Login::MskIam(MskIam { profile: Some("dev".to_owned()), ..MskIam::default() }));
+    assert_eq!(consumer(text, &[])["sasl.mechanism"], "OAUTHBEARER");
+}
+
+#[test]
+fn the_command_line_wins() {
+    let settings = read("bootstrap.servers=x:1\nclient.id=a", &["client.id=b", "client.id=c"]).unwrap();
+    assert_eq!((settings.bootstrap_servers(), &*settings.both["client.id"]), ("b:9092", "c"));
+    let file = Given { file: Some(("f", "bootstrap.servers=x:1")), ..Given::default() };
+    assert_eq!(Settings::read(&file).unwrap().bootstrap_servers(), "x:1");
+    let none = Settings::read(&Given::default()).unwrap_err();
+    assert_eq!(none.0[0].place, "bootstrap.servers");
+}
+
+#[test]
+fn every_line_without_effect_is_refused_by_name_and_all_at_once() {
+    let text = "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\nssl.truststore.location=/t.jks\nssl.truststore.password=geheim\n\
+        ssl.keystore.location=/k.jks\nkey.deserializer=org.X\nmax.poll.records=5\nclinet.id=x\nsomething.else=y\n\
+        sasl.login.callback.handler.class=org.Y\nenable.auto.commit=true\n";
+    let faults = read(text, &["=secret"]).unwrap_err();
+    let said = faults.to_string();
+    for name in [
+        "GSSAPI",
+        "client.properties:3",
+        "PEM",
+        "PKCS12",
+        "key.deserializer",
+        "--batch",
+        "did you mean `client.id`",
+        "something.else",
+        "sasl.login.callback.handler.class",
+        "enable.auto.commit",
+        "KEY=VALUE",
+    ] {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+    assert!(!said.contains("geheim") && !said.contains("secret"), "{said}");
+    assert_eq!(faults.0.len(), 10, "{said}");
+}
+
+#[test]
+fn half_a_login_is_a_fault() {
+    let login = |mechanism: &str, entry: &str| {
+        read(
+            "security.protocol=SASL_SSL",
+            &[&format!("sasl.mechanism={mechanism}"), &format!("sasl.jaas.config={entry}")],
+        )
+    };
+    for (mechanism, entry, wanted) in [
+        ("PLAIN", "x.PlainLoginModule required username=\"a\";", "names no password"),
+        ("PLAIN", "x.ScramLoginModule required username=\"a\" password=\"geheim\";", "PlainLoginModule"),
+        (
+            "SCRAM-SHA-256",
+            "x.ScramLoginModule required username=\"a\" password=\"geheim\" tokenauth=true;",
+            "tokenauth",
+        ),
+        ("SCRAM-SHA-256", "x.ScramLoginModule required username=\"a\" password=\"geheim\"", "end with"),
+        ("SCRAM-SHA-1", "x.ScramLoginModule required username=\"a\" password=\"geheim\";", "there is no mechanism"),
+        ("OAUTHBEARER", "x.OAuthBearerLoginModule required;", "OAUTHBEARER"),
+        ("AWS_MSK_IAM", "x.PlainLoginModule required;", "IAMLoginModule"),
+    ] {
+        let said = login(mechanism, entry).unwrap_err().to_string();
+        assert!(said.contains(wanted) && !said.contains("geheim"), "{said}");
+    }
+    assert!(
+        read("sasl.mechanism=PLAIN\nsasl.jaas.config=x.PlainLoginModule required username=\"a\" password=\"b\";", &[])
+            .is_err()
+    );
+    assert!(read("security.protocol=SASL_SSL", &[]).is_err());
+    assert!(
+        !format!("{:?}", login("PLAIN", "x.PlainLoginModule required username=\"a\" password=\"geheim\";"))
+            .contains("geheim")
+    );
+}
+
+#[test]
+fn every_setting_is_one_that_the_client_takes() {
+    let text = "client.id=a\nclient.rack=r\nclient.dns.lookup=use_all_dns_ips\nconnections.max.idle.ms=1000\nmetadata.max.age.ms=1000\n\
+        reconnect.backoff.ms=1\nreconnect.backoff.max.ms=2\nrequest.timeout.ms=1000\nretry.backoff.ms=1\nretry.backoff.max.ms=2\n\
+        socket.connection.setup.timeout.ms=1000\nreceive.buffer.bytes=65536\nsend.buffer.bytes=65536\ngroup.id=g\n\
+        isolation.level=read_uncommitted\ncheck.crcs=true\nfetch.min.bytes=1\nfetch.max.bytes=1048576\nfetch.max.wait.ms=10\n\
+        max.partition.fetch.bytes=65536\nacks=all\nbatch.size=1000\ncompression.type=zstd\ndelivery.timeout.ms=1000\n\
+        enable.idempotence=false\nlinger.ms=1\nmax.in.flight.requests.per.connection=1\nmax.request.size=2000000\nretries=1\n\
+        enable.ssl.certificate.verification=true\nbroker.address.family=v4\nsocket.keepalive.enable=true\n\
+        queued.max.messages.kbytes=1024\nqueue.buffering.max.kbytes=1024\ncompression.level=1\n";
+    let settings = read(text, &[]).unwrap();
+    drop(crate::Consumer::new(&settings, "g", 1 << 20, None).unwrap());
+    drop(crate::Producer::new(&settings, None).unwrap());
+}
