@@ -10,6 +10,7 @@
 pub mod arguments;
 mod command;
 mod environment;
+mod events;
 pub mod generator;
 pub mod host;
 pub mod manners;
@@ -31,7 +32,7 @@ use model::failure::Kind;
 use model::id::SystemIds;
 
 use arguments::{Arguments, Command, Glance};
-use host::Host;
+use host::{Host, Signals};
 use manners::exit::Exit;
 use manners::failure::Failure;
 use manners::output::Output;
@@ -54,6 +55,7 @@ pub fn run<A: Into<OsString>>(
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds),
         log: |_| {},
+        signals: Signals::default(),
     };
     run_on(host, arguments)
 }
@@ -76,7 +78,7 @@ pub fn run_on<A: Into<OsString>>(host: Host<'_>, arguments: impl IntoIterator<It
         (false, 1) => Some("info"),
         (false, _) => Some("debug"),
     });
-    let output = Output::new(host.stdout, host.stderr, global.json, global.quiet);
+    let output = Output::new(host.stdout, host.stderr, global.json, global.quiet).with_signals(host.signals.clone());
     let mut session = Session {
         output,
         stdin: host.stdin,

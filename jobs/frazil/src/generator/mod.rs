@@ -9,7 +9,6 @@
 //! offset: half of those with an event time up to half an hour after the first.
 
 mod employee;
-mod event;
 mod lateness;
 mod spoil;
 pub mod truth;
@@ -18,11 +17,18 @@ use std::collections::VecDeque;
 
 use model::id::{Ids, SeededIds};
 
+use crate::events::{Record, Records};
+
 use employee::Employee;
-use event::Recorded;
 use lateness::Lateness;
 use truth::Truth;
 
+/// What an event says of its source. A self-made ARN of the documented form: it names no account and no cluster.
+const SOURCE: &str = concat!(
+    r#""eventSource":"aws:kafka","#,
+    r#""eventSourceArn":"arn:aws:kafka:eu-west-1:000000000000:cluster/frazil-demo/00000000-0000-4000-8000-000000000000-1","#,
+    r#""bootstrapServers":"b-1.demo.invalid:9098,b-2.demo.invalid:9098","#
+);
 /// The topic of the records.
 pub const TOPIC: &str = "protobuf-demo-topic-pure";
 /// How many partitions the topic has.
@@ -187,9 +193,8 @@ impl Generator {
 
     /// The records that were still to be sent a second time, as an event of their own.
     fn repeat_the_rest(&mut self) -> Delivery {
-        let mut recorded = Recorded::with_capacity(self.repeats.len() as u64);
+        let mut recorded = Records::new(SOURCE);
         let partition = usize::try_from(self.events * 7 % PARTITIONS as u64).unwrap_or(0);
-        recorded.partition(TOPIC, partition);
         for _ in 0..RECORDS_MAX {
             let Some((_, employee)) = self.repeats.pop_front() else { break };
             self.repeat(partition, &employee, &mut recorded);
@@ -199,7 +204,7 @@ impl Generator {
     }
 
     /// The event of all records made for it.
-    fn deliver(&mut self, recorded: &Recorded) -> Delivery {
+    fn deliver(&mut self, recorded: &Records) -> Delivery {
         let (body, records) = recorded.whole();
         self.lateness.event(self.now_ms, &self.rows);
         self.rows.clear();
@@ -219,10 +224,10 @@ impl Generator {
         let partition = |j: u64| usize::try_from((self.events * 7 + j * 5) % PARTITIONS as u64).unwrap_or(0);
         let partitions: Vec<usize> = (0..width).map(partition).collect();
 
-        let mut recorded = Recorded::with_capacity(wanted);
+        let mut recorded = Records::new(SOURCE);
         let first = self.sent.records;
         for (j, &partition) in (0..).zip(&partitions) {
-            recorded.partition(TOPIC, partition);
+            recorded.expect(TOPIC, number(partition), wanted / width + 1);
             for nth in (j..wanted).step_by(usize::try_from(width).unwrap_or(1)) {
                 if recorded.bytes() >= BYTES_MAX {
                     break;
@@ -239,7 +244,7 @@ impl Generator {
     }
 
     /// Makes one record, good or bad. `index` places it in the stream's time.
-    fn record(&mut self, partition: usize, index: u64, recorded: &mut Recorded) {
+    fn record(&mut self, partition: usize, index: u64, recorded: &mut Records) {
         let draw = self.ids.next_u64();
         // Both factors are far below 2^63: at most 10^13 records over 9 million milliseconds.
         let elapsed = i128::from(index) * i128::from(SPAN_MS) / i128::from(self.options.records.max(1));
@@ -267,7 +272,7 @@ impl Generator {
         let Some(next) = self.offsets.get_mut(partition) else { return };
         let offset = *next;
         *next += 1;
-        recorded.record(offset, timestamp, &self.payload);
+        put(recorded, partition, offset, timestamp, &self.payload);
         if !bad {
             self.truth.add(&employee, partition, offset, timestamp);
             self.rows.push((partition, employee.start_ms));
@@ -287,18 +292,18 @@ impl Generator {
     }
 
     /// Sends a record a second time, under a new offset.
-    fn repeat(&mut self, partition: usize, employee: &Employee, recorded: &mut Recorded) {
+    fn repeat(&mut self, partition: usize, employee: &Employee, recorded: &mut Records) {
         self.payload.clear();
         employee.encode(&mut self.payload);
         let Some(next) = self.offsets.get_mut(partition) else { return };
-        recorded.record(*next, self.now_ms, &self.payload);
+        put(recorded, partition, *next, self.now_ms, &self.payload);
         *next += 1;
         self.sent.duplicates += 1;
         self.rows.push((partition, employee.start_ms));
     }
 
     /// Every other redelivery is the same event at once; the others are cut differently and come later.
-    fn redeliver(&mut self, index: u64, recorded: &Recorded) {
+    fn redeliver(&mut self, index: u64, recorded: &Records) {
         let recut = (index / TWICE_EVERY).is_multiple_of(2);
         if recut {
             for (body, records) in recorded.halves() {
@@ -313,6 +318,17 @@ impl Generator {
             self.waiting.push_front((self.events, delivery));
         }
     }
+}
+
+/// A partition's number; there are few.
+fn number(partition: usize) -> i32 {
+    i32::try_from(partition).unwrap_or(i32::MAX)
+}
+
+/// Puts in a record without a key.
+fn put(records: &mut Records, partition: usize, offset: i64, timestamp_ms: i64, value: &[u8]) {
+    let record = Record { offset, timestamp_ms, log_append: false, key: None, value: Some(value) };
+    records.push(TOPIC, number(partition), &record, []);
 }
 
 #[cfg(test)]
