@@ -261,6 +261,11 @@ impl Folds {
                     if choice == Choice::Refold && matches!(code, "fold.would_miss" | "fold.ledger_then") {
                         return Box::pin(self.recover(Choice::KeepLedger)).await;
                     }
+                    if code == "fold.recover_young" {
+                        // Nobody waits at a terminal for an hour.
+                        self.world.wait_ms(600_000, 1_200_000).await;
+                        continue;
+                    }
                     if matches!(
                         code,
                         "fold.columns" | "fold.foreign_table" | "fold.properties_unset" | "fold.recover_nothing"

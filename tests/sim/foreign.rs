@@ -114,9 +114,15 @@ impl Foreign {
     fn expire(&self) {
         let Some(base) = self.loaded() else { return };
         let keep = usize::try_from(self.world.between(1, 6)).unwrap_or(1);
-        let kept: Vec<i64> = ancestry(&base.metadata).take(keep).map(|s| s.snapshot_id()).collect();
-        let gone: Vec<i64> =
+        let mut kept: Vec<i64> = ancestry(&base.metadata).take(keep).map(|s| s.snapshot_id()).collect();
+        let mut gone: Vec<i64> =
             base.metadata.snapshots().map(|s| s.snapshot_id()).filter(|id| !kept.contains(id)).collect();
+        gone.sort_unstable();
+        // Some had tags that kept them: what is gone is in the middle then.
+        if self.world.below(2) == 0 {
+            kept.extend(gone.iter().copied().filter(|_| self.world.below(3) == 0));
+            gone.retain(|id| !kept.contains(id));
+        }
         if !gone.is_empty() {
             self.world.note(|| format!("other hands: expiry of {}", gone.len()));
             self.commit(&base, &[TableUpdate::RemoveSnapshots { snapshot_ids: sorted(gone) }]);
