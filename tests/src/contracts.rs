@@ -274,7 +274,7 @@ proptest! {
             coverages.push(coverage);
 
             let key = format!("staging/employee-00ff00ff/2026-11-29/14/05/{n:032x}.parquet");
-            let staged = Staged { key: &key, minute: minute(), precedence: Precedence::default(), origin, coverage: &coverages[n], limits: None };
+            let staged = Staged { key: &key, precedence: Precedence::default(), origin, coverage: &coverages[n], limits: None };
             let known = Known { ledger: &ledger, undelivered: &undelivered, open_holes: n == 1 };
             let judgement = judge(&known, &[staged]);
             let commit = CommitId::new(&SeededIds::new(n as u64));

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use iceberg::spec::Schema;
 use model::id::PipelineId;
-use pipeline::resolved::{Pipeline, RECORD_COLUMNS, TableName};
+use pipeline::path;
+use pipeline::resolved::{Pipeline, RECORD_COLUMNS, Table, TableName};
 use staging::footer::{self, Footer};
 use table::schema::Column;
 
@@ -58,12 +59,39 @@ impl Binding {
         self.0.get(source).copied()
     }
 
-    /// Refuses an object with a column that the table does not have: adding columns is a change of the table.
-    pub(crate) fn covers(&self, table: &TableName, footer: &Footer) -> Result<(), Error> {
-        match footer.columns.iter().find(|c| !self.0.contains_key(&c.source)) {
-            None => Ok(()),
-            Some(column) => Err(unbound(table, column)),
+    /// Refuses an object with a column that the table does not have, or has no more: adding columns is a change of the
+    /// table, and values that go nowhere would be lost without a word. What the pipeline file leaves out is left out, also
+    /// of what was staged before it said so.
+    pub(crate) fn covers(&self, table: &Table, schema: &Schema, footer: &Footer) -> Result<(), Error> {
+        for column in footer.columns.iter().filter(|column| !is_left_out(table, column)) {
+            match self.0.get(&column.source) {
+                None => return Err(unbound(&table.name, column)),
+                Some(id) if schema.field_by_id(*id).is_none() => return Err(dropped(&table.name, column)),
+                Some(_) => {}
+            }
         }
+        Ok(())
+    }
+}
+
+/// Whether a pipeline's file excludes a staged column.
+pub(crate) fn is_left_out(table: &Table, column: &footer::Column) -> bool {
+    let path = |text: &str| path::parse(text).unwrap_or_else(|_| vec![text.to_owned()]);
+    !table.exclude.is_empty() && table.exclude.iter().any(|text| path(text) == path(&column.source_name))
+}
+
+fn dropped(table: &TableName, column: &footer::Column) -> Error {
+    Error::Stopped {
+        code: "fold.column_dropped",
+        message: format!(
+            "column `{}` (from `{}`) is staged, and {table} has dropped the column that it went to",
+            column.name, column.source_name
+        ),
+        remedy: format!(
+            "if its values are not wanted any more, say `exclude = [\"{}\"]` under [table], and fold again; else fold into a new \
+             table",
+            column.source_name
+        ),
     }
 }
 
@@ -74,7 +102,11 @@ fn unbound(table: &TableName, column: &footer::Column) -> Error {
             "column `{}` (from `{}`, {}) is staged, and {table} has no column for it; this version does not add columns",
             column.name, column.source_name, column.data_type
         ),
-        remedy: "leave the column out with `exclude`, or fold into a new table; nothing staged is lost".to_owned(),
+        remedy: format!(
+            "say `exclude = [\"{}\"]` under [table], which leaves its values away also where they are staged, and fold again; \
+             nothing is lost until then",
+            column.source_name
+        ),
     }
 }
 
@@ -83,10 +115,9 @@ pub(crate) fn unfit(table: &TableName, key: &str, fault: &dyn std::error::Error)
     Error::Stopped {
         code: "fold.column_unfit",
         message: format!("`{key}` does not fit {table}: {fault}"),
-        remedy:
-            "give the column the type that the table has, or bring the table's column back; nothing staged is lost \
-                 meanwhile"
-                .to_owned(),
+        remedy: "give the column the type that the table has, for what is staged from now on; what is staged already goes in \
+                 without the column's values once its field is under `exclude`; nothing is lost until then"
+            .to_owned(),
     }
 }
 

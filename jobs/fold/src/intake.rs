@@ -63,7 +63,6 @@ impl Found {
     pub fn staged(&self) -> Staged<'_> {
         Staged {
             key: &self.key,
-            minute: self.minute,
             precedence: self.footer.precedence(),
             origin: self.footer.origin,
             coverage: &self.footer.coverage,

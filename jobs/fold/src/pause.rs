@@ -9,11 +9,17 @@ use staging::key;
 use staging::store::{self, Store};
 
 use crate::error::Error;
-use crate::rewind::WHY;
 
-/// What is held back, since when and why.
+/// What is held back, since when and why: by a person, by a rollback, or by both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
+    /// The rollback that holds folds back, as a sentence: what follows is `recover`'s to decide, which looks at what would be
+    /// missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<String>,
+    /// Whether there is no person's pause beside the rollback's; the members below are a person's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rollback_alone: bool,
     /// The stage; every one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Stage>,
@@ -29,12 +35,6 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Whether a rollback left it: what follows is `recover`'s to decide, which looks at what would be missing.
-    #[must_use]
-    pub fn is_of_rollback(&self) -> bool {
-        self.why.as_ref().is_some_and(|why| why.starts_with(WHY))
-    }
-
     /// What it says to whoever it holds back.
     #[must_use]
     pub fn message(&self, pipeline: &str) -> String {
@@ -44,13 +44,18 @@ impl Pause {
             Some(why) => format!(": {why}"),
             None => "; no reason was left".to_owned(),
         };
-        format!("pipeline {pipeline} is paused{since}{why}")
+        match &self.rollback {
+            Some(rollback) if self.rollback_alone => format!("pipeline {pipeline} is paused{since}: {rollback}"),
+            Some(rollback) => format!("pipeline {pipeline} is paused{since}{why}; and {rollback}"),
+            None => format!("pipeline {pipeline} is paused{since}{why}"),
+        }
     }
 
     /// Whether it holds a stage back.
     #[must_use]
     pub fn holds(&self, stage: Stage) -> bool {
-        self.stage.is_none_or(|held| held == stage)
+        let by_rollback = self.rollback.is_some() && stage == Stage::Fold;
+        by_rollback || (!self.rollback_alone && self.stage.is_none_or(|held| held == stage))
     }
 }
 
@@ -84,19 +89,46 @@ pub async fn refuse(store: &dyn Store, name: &str, stage: Stage) -> Result<(), E
 #[must_use]
 pub fn with(before: Option<Pause>, stage: Option<Stage>, why: Option<String>, now: Timestamp) -> Pause {
     match before {
-        None => Pause { stage, since: Some(now.to_string()), why, unreadable: false },
+        None => Pause { stage, since: Some(now.to_string()), why, ..Pause::default() },
+        Some(Pause { rollback, rollback_alone: true, .. }) => {
+            Pause { rollback, stage, since: Some(now.to_string()), why, ..Pause::default() }
+        }
         Some(before) => Pause {
             stage: if before.stage == stage { stage } else { None },
             since: before.since.or_else(|| Some(now.to_string())),
             why: why.or(before.why),
-            unreadable: false,
+            rollback: before.rollback,
+            ..Pause::default()
         },
     }
 }
 
-/// What is left of a pause once a stage, or everything, goes on.
+/// What a pause would say once a rollback holds folds back, too.
+pub(crate) fn with_rollback(before: Option<Pause>, rollback: String, now: Timestamp) -> Pause {
+    let alone = Pause { rollback_alone: true, since: Some(now.to_string()), ..Pause::default() };
+    Pause { rollback: Some(rollback), ..before.unwrap_or(alone) }
+}
+
+/// What is left of a pause once what follows on a rollback is decided.
+pub(crate) fn without_rollback(before: Pause) -> Option<Pause> {
+    (!before.rollback_alone).then_some(Pause { rollback: None, ..before })
+}
+
+/// What is left of a pause once a stage, or everything, goes on. A rollback's is not a person's to lift.
 #[must_use]
 pub fn without(before: Pause, stage: Option<Stage>) -> Option<Pause> {
+    if before.rollback_alone {
+        return Some(before);
+    }
+    let rollback = before.rollback.clone();
+    let left = without_persons(before, stage);
+    match (left, rollback) {
+        (None, Some(rollback)) => Some(Pause { rollback: Some(rollback), rollback_alone: true, ..Pause::default() }),
+        (left, _) => left,
+    }
+}
+
+fn without_persons(before: Pause, stage: Option<Stage>) -> Option<Pause> {
     match (before.stage, stage) {
         (_, None) => None,
         (Some(held), Some(stage)) => (held != stage).then_some(before),
@@ -170,5 +202,30 @@ mod tests {
         assert_eq!(without(both, None), None);
         assert_eq!(without(one.clone(), ingest), Some(one.clone()));
         assert_eq!(without(one, fold), None);
+    }
+
+    #[test]
+    fn a_rollbacks_pause_and_a_persons_are_lifted_each_by_its_own() {
+        let now = Timestamp::from_micros(1);
+        let rolled = with_rollback(None, "rolled back to snapshot 7".to_owned(), now);
+        assert!(rolled.holds(Stage::Fold) && !rolled.holds(Stage::Ingest));
+        assert_eq!(without(rolled.clone(), None), Some(rolled.clone()));
+        assert_eq!(without_rollback(rolled.clone()), None);
+        // A person pauses on top, before or after it, and says what sounds like a rollback.
+        let why = || Some("rolled back? no: holidays".to_owned());
+        let persons = with(None, Some(Stage::Ingest), why(), now);
+        let after = with(Some(rolled), Some(Stage::Ingest), why(), now);
+        let before = with_rollback(Some(persons.clone()), "rolled back to snapshot 7".to_owned(), now);
+        for both in [after, before] {
+            assert!(both.holds(Stage::Fold) && both.holds(Stage::Ingest));
+            let text = both.message("orders");
+            assert!(text.contains("holidays") && text.contains("snapshot 7"), "{text}");
+            assert_eq!(without_rollback(both.clone()), Some(persons.clone()));
+            let left = without(both, None).unwrap();
+            assert!(left.holds(Stage::Fold) && !left.holds(Stage::Ingest) && left.rollback_alone);
+            let again: Pause = serde_json::from_slice(&serde_json::to_vec(&left).unwrap()).unwrap();
+            assert_eq!(again, left);
+        }
+        assert_eq!(without_rollback(persons.clone()), Some(persons));
     }
 }

@@ -133,7 +133,7 @@ impl TableReport {
         for (why, records) in filtered {
             *self.filtered.entry(why).or_default() += records;
         }
-        self.undelivered += undelivered;
+        self.undelivered = self.undelivered.saturating_add(undelivered);
         self.dead_letters += dead_letters;
         self.stale += stale;
         self.data_files += data_files;

@@ -1,15 +1,16 @@
 //! What a table's retained snapshots show of its past: what maintenance may rest a deletion on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use iceberg::spec::SnapshotRef;
 use model::clock::{Minute, Timestamp};
 use model::coordinate::TopicPartition;
 use model::coverage::Coverage;
+use model::failure::Kind;
 use model::id::TableUuid;
-use model::interval::Intervals;
 use model::ledger::{Ledger, Pointer};
 use model::settlement::{SUMMARY_KEYS, summary_key};
+use model::verdict::Undelivered;
 use staging::footer::Footer;
 use table::snapshot::ancestry;
 
@@ -19,11 +20,7 @@ use crate::ledger_property;
 use crate::plan::Found;
 use crate::rewind::never_folded;
 use crate::run::Fold;
-use crate::state::{State, commit_of, never_delivered, settlements_of};
-
-/// How long before an object's minute its offsets may have been passed over as never delivered, in minutes: an invocation
-/// chooses its minute up to 14 minutes before its object is there, and clocks differ by one.
-const PASSED_OVER_MINUTES: i64 = 60;
+use crate::state::{State, commit_of, passed_over, read_settlement};
 
 /// A table with what is known of its past.
 #[derive(Clone, Debug)]
@@ -46,9 +43,7 @@ pub struct Then {
     ledger: Ledger,
     /// The ledger now: it says which topics began anew.
     now: Ledger,
-    never_delivered: BTreeMap<TopicPartition, Intervals>,
-    /// Since when settlements say which offsets were passed over.
-    known_since: Timestamp,
+    undelivered: Undelivered,
 }
 
 /// Whether an object is needed any more.
@@ -66,18 +61,22 @@ impl Then {
     /// Whether every offset that an object accounts for had been settled: its row is in the table, or it was filtered, or its
     /// letter lies in the dead letters. One that had been counted as never delivered was not.
     #[must_use]
-    pub fn need(&self, coverage: &Coverage, minute: Minute) -> Need {
+    pub fn need(&self, key: &str, coverage: &Coverage, minute: Minute) -> Need {
+        let Undelivered { listed, unlisted, settled } = &self.undelivered;
+        if settled.contains(key) {
+            return Need::Settled;
+        }
         let part = |(at, covered): (&TopicPartition, &model::coverage::PartitionCoverage)| {
             let at = self.now.counted(at, minute);
             let Some(known) = self.ledger.partition(&at) else { return Need::Unsettled };
-            let none = Intervals::new();
-            let passed_over = self.never_delivered.get(&at).unwrap_or(&none);
-            if !known.reached.subtract(passed_over).contains_all(&covered.delivered) {
+            let passed_over = listed.get(&at).map(|listed| known.reached.subtract(listed));
+            if !passed_over.as_ref().unwrap_or(&known.reached).contains_all(&covered.delivered) {
                 return Need::Unsettled;
             }
-            let all_known = passed_over.count() >= known.counts.undelivered
-                || self.known_since <= minute.plus(-PASSED_OVER_MINUTES).start();
-            if all_known { Need::Settled } else { Need::Unproved }
+            match unlisted.get(&at).is_some_and(|unlisted| !unlisted.intersect(&covered.delivered).is_empty()) {
+                true => Need::Unproved,
+                false => Need::Settled,
+            }
         };
         coverage.iter().map(part).max().unwrap_or(Need::Settled)
     }
@@ -129,28 +128,25 @@ impl Fold {
         }
         let line: Vec<&SnapshotRef> =
             ancestry(metadata).skip_while(|snapshot| snapshot.timestamp_ms() > time.millis()).collect();
-        let every = Timestamp::from_micros(i64::MIN);
-        let settlements = settlements_of(store, &self.id, line.iter().copied(), usize::MAX, every).await?;
         let key = summary_key(&self.id);
-        let newest = line.iter().find_map(|s| Some((s, commit_of(&s.summary().additional_properties, &key)?.0)));
-        let then = match (newest, settlements.first(), settlements.last()) {
-            // The newest one itself must be readable: an older one's would be right, and say less than is known.
-            (Some((snapshot, commit)), Some(first), Some(last)) if first.commit.as_str() == commit => Some(Then {
-                snapshot: snapshot.snapshot_id(),
-                ledger: first.ledger.clone(),
-                now: state.ledger.clone(),
-                never_delivered: never_delivered(&settlements),
-                known_since: if settlements.len() as u64 == named_on(&line, &key) { last.at } else { first.at },
-            }),
-            _ => None,
+        let newest = line.iter().find_map(|s| Some((s, commit_of(&s.summary().additional_properties, &key)?)));
+        let then = match newest {
+            // That one itself must be readable: an older one's ledger would be right, and say less than is known.
+            Some((snapshot, (commit, settlement))) => match read_settlement(store, settlement).await {
+                Ok(Some(settlement)) if settlement.commit.as_str() == commit => {
+                    let ledger = settlement.ledger;
+                    let counted = ledger.partitions().filter(|(_, partition)| partition.counts.undelivered > 0);
+                    let wanted = counted.map(|(at, partition)| (at, partition.reached.clone())).collect();
+                    let undelivered = passed_over(store, &self.id, &state.uuid, &ledger, wanted).await?;
+                    let now = state.ledger.clone();
+                    Some(Then { snapshot: snapshot.snapshot_id(), ledger, now, undelivered })
+                }
+                Ok(_) => None,
+                Err(error) if error.kind() == Kind::Corrupt => None,
+                Err(error) => return Err(error),
+            },
+            None => None,
         };
         Ok(Some(Retained { table: state.uuid, low_minute: state.ledger.low_minute, then, named }))
     }
-}
-
-/// How many settlements a line of snapshots names.
-fn named_on(line: &[&SnapshotRef], key: &str) -> u64 {
-    let named: BTreeSet<&str> =
-        line.iter().filter_map(|s| Some(commit_of(&s.summary().additional_properties, key)?.1)).collect();
-    named.len() as u64
 }

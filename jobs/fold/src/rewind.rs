@@ -11,8 +11,8 @@ use model::failure::Kind;
 use model::id::{CommitId, PipelineId, TableUuid};
 use model::interval::Intervals;
 use model::ledger::{self, Ledger};
-use model::run::Stage;
 use model::settlement::{Offsets, summary_key};
+use model::verdict::Undelivered;
 use pipeline::resolved::TableName;
 use serde::Serialize;
 use staging::list;
@@ -26,14 +26,11 @@ use crate::history;
 use crate::ledger_property;
 use crate::pause;
 use crate::run::Fold;
-use crate::state::{commit_of, never_another, passed_over, read_settlement};
+use crate::state::{commit_of, found_between, never_another, passed_over, read_settlement};
 
 mod recover;
 
 pub use recover::{Choice, RecoverPlan};
-
-/// How the pauses begin that a rollback leaves, so that `recover` knows them for its own.
-pub(crate) const WHY: &str = "rolled back";
 
 /// Where a rollback goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,11 +125,11 @@ impl Fold {
         let loaded = self.loaded().await?;
         let plan = self.rollback_of(&loaded, target).await?;
         nothing_missing(&plan.pipelines.iter().collect::<Vec<_>>())?;
-        let why = format!("{WHY} to snapshot {}: `frazil recover` decides what follows", plan.to);
+        let why = format!("it was rolled back to snapshot {}: `frazil recover` decides what follows", plan.to);
         for part in &plan.pipelines {
             let name = part.pipeline.name();
             let before = pause::read(self.store.as_ref(), name).await?;
-            let paused = pause::with(before, Some(Stage::Fold), Some(why.clone()), self.clock.now());
+            let paused = pause::with_rollback(before, why.clone(), self.clock.now());
             pause::write(self.store.as_ref(), name, Some(&paused)).await?;
         }
         let uuid = TableUuid::new(loaded.metadata.uuid().to_string());
@@ -262,18 +259,33 @@ impl Fold {
         then: Ledger,
     ) -> Result<Rewound, Error> {
         let store = self.store.as_ref();
-        let never_now = undelivered(store, &pipeline, metadata, now).await?;
-        let never_then = undelivered(store, &pipeline, metadata, &then).await?;
+        let uuid = TableUuid::new(metadata.uuid().to_string());
+        let never_now = undelivered(store, &pipeline, &uuid, now).await?;
+        let never_then = undelivered(store, &pipeline, &uuid, &then).await?;
+        // Passed over then, and found since.
+        let found = match then.totals().undelivered {
+            0 => BTreeMap::new(),
+            _ => found_between(store, &pipeline, &uuid, &then, now).await?.ok_or_else(|| {
+                stopped(
+                    "fold.ledger_then",
+                    "what entered since that snapshot of records that had been passed over can't be told: a settlement is gone"
+                        .to_owned(),
+                    "choose a later snapshot, or keep the ledger as it is (`frazil recover --keep-ledger`)",
+                )
+            })?,
+        };
         let none = Intervals::new();
         let nothing = ledger::PartitionLedger::default();
         // By partition: offsets that need a staged decision, and those for which a dead letter's word is enough.
         let mut need: BTreeMap<TopicPartition, (Intervals, Intervals)> = BTreeMap::new();
         for (at, now) in now.partitions() {
             let before = then.partition(&at).unwrap_or(&nothing);
-            let settled = |l: &ledger::PartitionLedger, never: &BTreeMap<TopicPartition, Intervals>| {
-                l.reached.subtract(&l.dead).subtract(never.get(&at).unwrap_or(&none))
+            let settled = |l: &ledger::PartitionLedger, never: &Undelivered| {
+                l.reached.subtract(&l.dead).subtract(never.listed.get(&at).unwrap_or(&none))
             };
-            let decided = settled(now, &never_now).subtract(&settled(before, &never_then));
+            let found =
+                found.get(&at).unwrap_or(&none).intersect(&before.reached).subtract(&before.dead).subtract(&now.dead);
+            let decided = settled(now, &never_now).subtract(&settled(before, &never_then)).union(&found);
             let dead = now.dead.subtract(&before.reached);
             if !decided.is_empty() || !dead.is_empty() {
                 need.insert(at, (decided, dead));
@@ -281,7 +293,7 @@ impl Fold {
         }
         let offsets = need.values().map(|(decided, dead)| decided.count() + dead.count()).sum();
         if !need.is_empty() {
-            self.take_off(&pipeline, &then, &mut need).await?;
+            self.take_off(&pipeline, &then, &never_then.unlisted, &mut need).await?;
         }
         let missing = need
             .iter()
@@ -291,11 +303,12 @@ impl Fold {
         Ok(Rewound { pipeline, offsets, missing, ledger: Some(then) })
     }
 
-    /// Takes off what a fold from this ledger would find staged.
+    /// Takes off what a fold from this ledger would find staged, and take: not what it could not tell from what it has.
     async fn take_off(
         &self,
         pipeline: &PipelineId,
         then: &Ledger,
+        unlisted: &BTreeMap<TopicPartition, Intervals>,
         need: &mut BTreeMap<TopicPartition, (Intervals, Intervals)>,
     ) -> Result<(), Error> {
         let listing = list::list_all(self.store.as_ref(), pipeline, Some(then.low_minute)).await?;
@@ -310,8 +323,10 @@ impl Fold {
                 Err(error) => return Err(Error::object(key, error)),
             };
             for (at, covered) in footer.coverage.iter() {
-                if let Some((decided, dead)) = need.get_mut(&then.counted(at, listed.key.minute)) {
-                    *decided = decided.subtract(&covered.decided());
+                let at = then.counted(at, listed.key.minute);
+                if let Some((decided, dead)) = need.get_mut(&at) {
+                    let taken = unlisted.get(&at).map(|unlisted| covered.decided().subtract(unlisted));
+                    *decided = decided.subtract(&taken.unwrap_or_else(|| covered.decided()));
                     *dead = dead.subtract(&covered.delivered);
                 }
             }
@@ -324,10 +339,9 @@ impl Fold {
 async fn undelivered(
     store: &dyn Store,
     pipeline: &PipelineId,
-    metadata: &TableMetadata,
+    uuid: &TableUuid,
     ledger: &Ledger,
-) -> Result<BTreeMap<TopicPartition, Intervals>, Error> {
-    let uuid = TableUuid::new(metadata.uuid().to_string());
+) -> Result<Undelivered, Error> {
     let all = ledger.partitions().map(|(at, partition)| (at, partition.reached.clone())).collect();
-    Ok(passed_over(store, pipeline, &uuid, ledger, all).await?.listed)
+    passed_over(store, pipeline, uuid, ledger, all).await
 }

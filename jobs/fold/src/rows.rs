@@ -9,15 +9,16 @@ use arrow::datatypes::{ArrowPrimitiveType, Field, Int32Type, Int64Type, Schema};
 use merge::dedup::Origin;
 use model::coordinate::TopicPartition;
 use model::interval::Intervals;
+use pipeline::resolved::Table;
 use staging::dead_letter::Class;
-use staging::footer::Footer;
+use staging::footer::{self, Footer};
 use staging::object::{self, Object, Projection, Types};
 use staging::record_columns;
 use table::data_file::Target;
 use table::fault::Fault;
 use table::schema::align::{Alignment, Match, Why};
 
-use crate::bind::Binding;
+use crate::bind::{self, Binding};
 use crate::dead::{Reason, Reasons, kept};
 
 /// The key under which Arrow and Parquet carry a field id.
@@ -102,7 +103,7 @@ pub(crate) fn runs_of<'a>(admitted: &'a BTreeMap<TopicPartition, Intervals>, ori
 /// those of which a value does not fit, which are counted, too.
 pub(crate) fn admitted(
     object: &Object,
-    table: &str,
+    table: &Table,
     admitted: &BTreeMap<TopicPartition, Intervals>,
     binding: &Binding,
     target: &Target,
@@ -120,9 +121,13 @@ pub(crate) fn admitted(
     });
     let mut wanted = Wanted::new(&admitted, whole);
 
-    let rows = object.rows(table, &Projection { types: Types::Views, ..Projection::default() })?;
-    let staged = rows.schema();
-    let repeated = repeated(footer, &staged)?;
+    let rows = object.rows(&table.name.to_string(), &Projection { types: Types::Views, ..Projection::default() })?;
+    let all = rows.schema();
+    let is_left_out = |name: &str| footer.columns.iter().any(|c| c.name == name && bind::is_left_out(table, c));
+    let kept: Vec<usize> = (0..all.fields().len()).filter(|n| !is_left_out(all.field(*n).name())).collect();
+    let is_whole = kept.len() == all.fields().len();
+    let staged = Arc::new(all.project(&kept).map_err(Fault::from)?);
+    let repeated = repeated(footer, table, &staged)?;
     let bound = |field: &Field, name: &str| match binding.field_id(footer, name) {
         None => field.clone(),
         Some(id) => {
@@ -140,6 +145,9 @@ pub(crate) fn admitted(
     let mut all = Rows::default();
     for batch in rows {
         let mut batch = batch?;
+        if !is_whole {
+            batch = batch.project(&kept).map_err(Fault::from)?;
+        }
         if let Some(mask) = wanted.mask(&batch)? {
             batch = filter_record_batch(&batch, &mask).map_err(Fault::from)?;
         }
@@ -227,9 +235,10 @@ fn origin(batch: &RecordBatch) -> Result<Origin, object::Error> {
 
 /// Columns that the record itself fills (`sent = { from = "@timestamp" }`), each with the position of the staged record
 /// column that holds its values: they are staged once.
-fn repeated<'f>(footer: &'f Footer, staged: &Schema) -> Result<Vec<(&'f str, usize)>, Error> {
+fn repeated<'f>(footer: &'f Footer, table: &Table, staged: &Schema) -> Result<Vec<(&'f str, usize)>, Error> {
     let mut repeated = Vec::new();
-    for column in footer.columns.iter().filter(|c| staged.index_of(&c.name).is_err()) {
+    let missing = |c: &&footer::Column| staged.index_of(&c.name).is_err() && !bind::is_left_out(table, c);
+    for column in footer.columns.iter().filter(missing) {
         let from = match column.source.as_str() {
             "@topic" => record_columns::TOPIC,
             "@partition" => record_columns::PARTITION,

@@ -244,6 +244,16 @@ impl Fold {
             None => state.undelivered(self.store.as_ref(), &self.id, &intake).await?,
         };
         let mut plan = plan(&state.ledger, &undelivered, &intake);
+        if let (true, Some(binding)) = (self.settings.dry_run, &state.binding) {
+            // What would stop the fold stops its plan.
+            let name = self.pipeline.table.name.to_string();
+            let spoken = plan.judgement.admitted.iter().zip(&plan.judgement.stale);
+            for (found, _) in intake.objects.iter().zip(spoken).filter(|(_, (a, s))| !a.is_empty() || !s.is_empty()) {
+                if found.footer.table(&name).is_some() {
+                    binding.covers(&self.pipeline.table, state.loaded.metadata.current_schema(), &found.footer)?;
+                }
+            }
+        }
         if plan.is_empty() || self.settings.dry_run {
             return self.stay(state, &plan, intake.date).await;
         }
@@ -369,7 +379,7 @@ impl Fold {
             if stale.is_empty() || found.footer.table(&name).is_none() {
                 continue;
             }
-            binding.covers(&self.pipeline.table.name, &found.footer)?;
+            binding.covers(&self.pipeline.table, state.loaded.metadata.current_schema(), &found.footer)?;
             let object = Object::read(self.store.as_ref(), &found.key).await;
             match self.rows_of(found, object, stale, binding, &target, &mut BTreeMap::new())? {
                 Ok(rows) => dead_rows.stale(found, stale, &rows).await?,
@@ -404,7 +414,7 @@ impl Fold {
                 // It speaks for what an earlier one left dead, which nobody could know before.
                 None => Object::read(self.store.as_ref(), &found.key).await,
             };
-            binding.covers(&self.pipeline.table.name, &found.footer)?;
+            binding.covers(&self.pipeline.table, state.loaded.metadata.current_schema(), &found.footer)?;
             let rows = match self.rows_of(found, object, admitted, binding, &target, &mut counted)? {
                 Ok(rows) => rows,
                 Err(why) => return Ok(Err((found.key.clone(), why))),
@@ -460,7 +470,7 @@ impl Fold {
     ) -> Result<Result<Rows, String>, Error> {
         let name = &self.pipeline.table.name;
         let rows = match object {
-            Ok(object) => rows::admitted(&object, &name.to_string(), wanted, binding, target, counted),
+            Ok(object) => rows::admitted(&object, &self.pipeline.table, wanted, binding, target, counted),
             Err(error) => Err(error.into()),
         };
         match rows {
@@ -627,7 +637,8 @@ fn figures(report: &Report) -> BTreeMap<String, u64> {
             ("dead_letters", table.dead_letters),
             ("filtered", table.filtered.values().sum()),
         ] {
-            *figures.entry(name.to_owned()).or_default() += n;
+            let figure: &mut u64 = figures.entry(name.to_owned()).or_default();
+            *figure = figure.saturating_add(n);
         }
     }
     figures

@@ -24,7 +24,6 @@ use crate::error::Error;
 use crate::history;
 use crate::intake::Intake;
 use crate::ledger_property;
-use crate::plan::LOW_MINUTE_LAG_MINUTES;
 
 /// Settlements looked at when a ledger is missing. There are as many as folds within the retention; to be sure that none
 /// of them was committed, a few are enough to say no, and past this many a person is asked.
@@ -288,7 +287,8 @@ pub(crate) async fn settlements_of<'a>(
 /// Which of some offsets a ledger counts as never delivered, as far as the settlements of its line are kept.
 ///
 /// A ledger names the commits that led to it, and each of their settlements those before: the line can be followed though
-/// its snapshots are expired. It is followed only as long as an older settlement may say something of these offsets.
+/// its snapshots are expired. It is followed only as long as an older settlement may say something of these offsets, and
+/// no further than to one that is gone: what those behind it list, the gone one may have found.
 ///
 /// # Errors
 /// When the store fails.
@@ -299,93 +299,120 @@ pub(crate) async fn passed_over(
     ledger: &Ledger,
     wanted: BTreeMap<TopicPartition, Intervals>,
 ) -> Result<Undelivered, Error> {
-    let mut passed = PassedOver::default();
-    let all_listed = |at: &TopicPartition, passed: &PassedOver| {
+    // What was listed as never delivered, and what of it was found, by the settlements read so far: newest first.
+    let mut listed: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
+    let mut found: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
+    let mut settled = BTreeSet::new();
+    let all_listed = |at: &TopicPartition, listed: &BTreeMap<TopicPartition, Intervals>| {
         let counted = ledger.partition(at).map_or(0, |partition| partition.counts.undelivered);
-        passed.over.get(at).map_or(0, Intervals::count) >= counted
+        listed.get(at).map_or(0, Intervals::count) >= counted
     };
-    let mut seen: BTreeSet<CommitId> = BTreeSet::new();
-    let mut next: VecDeque<CommitId> = ledger.commits.clone();
     // Of which the settlements that follow may say something.
     let mut open = wanted;
-    // Of which one that is gone may have said something, and when the one after it was written.
-    let (mut unlisted, mut unlisted_since) = (BTreeMap::new(), None);
-    let mut oldest = None;
-    while let Some(commit) = next.pop_front() {
-        open.retain(|at, offsets| !offsets.is_empty() && !all_listed(at, &passed));
+    let mut line = Line::of(store, id, uuid, ledger);
+    loop {
+        open.retain(|at, offsets| !offsets.is_empty() && !all_listed(at, &listed));
         if open.is_empty() {
             break;
         }
-        let key = key::settlement(id, uuid, &commit);
-        seen.insert(commit);
-        match read_settlement(store, &key).await {
-            Ok(Some(settlement)) => {
-                for (at, offsets) in &mut open {
-                    // What had not been reached then, later ones would have listed.
-                    let then = settlement.ledger.partition(at).map(|then| offsets.intersect(&then.reached));
-                    *offsets = then.unwrap_or_default();
-                }
-                passed.add(&settlement);
-                oldest = Some(settlement.at);
-                // It names those that are waited for, and older ones behind them.
-                next = settlement.ledger.commits.into_iter().filter(|commit| !seen.contains(commit)).collect();
-                continue;
-            }
-            Ok(None) => {}
-            // It is as good as gone.
-            Err(error) if error.kind() == Kind::Corrupt => {
-                tracing::warn!(key, %error, "a settlement can't be read");
-            }
-            Err(error) => return Err(error),
+        let Some(settlement) = line.next().await? else { break };
+        for (at, offsets) in &mut open {
+            // What had not been reached then, later ones would have listed.
+            let then = settlement.ledger.partition(at).map(|then| offsets.intersect(&then.reached));
+            *offsets = then.unwrap_or_default();
         }
-        if unlisted.is_empty() {
-            unlisted.clone_from(&open);
-            // Later than that an object of such a minute does not land.
-            unlisted_since = oldest.map(|at| at.minute().plus(-LOW_MINUTE_LAG_MINUTES));
-        }
-    }
-    unlisted.retain(|at, offsets| {
-        for known in [passed.over.get(at), passed.found.get(at)].into_iter().flatten() {
-            *offsets = offsets.subtract(known);
-        }
-        !offsets.is_empty() && !all_listed(at, &passed)
-    });
-    Ok(Undelivered { listed: passed.over, unlisted, unlisted_since })
-}
-
-/// The exact offsets that settlements leave as never delivered. They are added newest first.
-#[derive(Debug, Default)]
-struct PassedOver {
-    over: BTreeMap<TopicPartition, Intervals>,
-    /// Delivered after all, by the settlements that were added: older ones may still list them.
-    found: BTreeMap<TopicPartition, Intervals>,
-}
-
-impl PassedOver {
-    fn add(&mut self, settlement: &Settlement) {
-        let at = |entry: &Offsets| TopicPartition {
-            source: entry.source.clone(),
-            topic: entry.topic.clone(),
-            partition: entry.partition,
-        };
         for entry in &settlement.found {
-            let found = self.found.entry(at(entry)).or_default();
+            let found = found.entry(place(entry)).or_default();
             *found = found.union(&entry.offsets);
         }
         for entry in &settlement.undelivered {
-            let at = at(entry);
-            let left = self.found.get(&at).map_or_else(|| entry.offsets.clone(), |found| entry.offsets.subtract(found));
-            let over = self.over.entry(at).or_default();
-            *over = over.union(&left);
+            let at = place(entry);
+            let left = found.get(&at).map_or_else(|| entry.offsets.clone(), |found| entry.offsets.subtract(found));
+            let all = listed.entry(at).or_default();
+            *all = all.union(&left);
         }
+        settled.extend(settlement.objects);
     }
+    // At the line's beginning nothing is behind it.
+    let mut unlisted = if line.is_broken { open } else { BTreeMap::new() };
+    unlisted.retain(|at, offsets| {
+        for known in [listed.get(at), found.get(at)].into_iter().flatten() {
+            *offsets = offsets.subtract(known);
+        }
+        !offsets.is_empty()
+    });
+    Ok(Undelivered { listed, unlisted, settled })
 }
 
-/// The exact offsets that these settlements, newest first, leave as never delivered.
-pub(crate) fn never_delivered(settlements: &[Settlement]) -> BTreeMap<TopicPartition, Intervals> {
-    let mut passed = PassedOver::default();
-    settlements.iter().for_each(|settlement| passed.add(settlement));
-    passed.over
+/// Which offsets that had been passed over entered, or went to dead letters, between two ledgers of one line. `None` where
+/// a settlement between them is gone.
+///
+/// # Errors
+/// When the store fails.
+pub(crate) async fn found_between(
+    store: &dyn Store,
+    id: &PipelineId,
+    uuid: &TableUuid,
+    then: &Ledger,
+    now: &Ledger,
+) -> Result<Option<BTreeMap<TopicPartition, Intervals>>, Error> {
+    let mut found: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
+    let mut line = Line::of(store, id, uuid, now);
+    while line.newest() != then.commits.front() {
+        let Some(settlement) = line.next().await? else { return Ok(None) };
+        for entry in &settlement.found {
+            let all = found.entry(place(entry)).or_default();
+            *all = all.union(&entry.offsets);
+        }
+    }
+    Ok(Some(found))
+}
+
+fn place(entry: &Offsets) -> TopicPartition {
+    TopicPartition { source: entry.source.clone(), topic: entry.topic.clone(), partition: entry.partition }
+}
+
+/// The settlements of the commits that led to a ledger, newest first, as far as each names one that is kept.
+struct Line<'a> {
+    store: &'a dyn Store,
+    id: &'a PipelineId,
+    uuid: &'a TableUuid,
+    commits: VecDeque<CommitId>,
+    /// Whether it ended at a settlement that is gone.
+    is_broken: bool,
+}
+
+impl<'a> Line<'a> {
+    fn of(store: &'a dyn Store, id: &'a PipelineId, uuid: &'a TableUuid, ledger: &Ledger) -> Self {
+        Self { store, id, uuid, commits: ledger.commits.clone(), is_broken: false }
+    }
+
+    /// The commit whose settlement is next.
+    fn newest(&self) -> Option<&CommitId> {
+        self.commits.front()
+    }
+
+    async fn next(&mut self) -> Result<Option<Settlement>, Error> {
+        let Some(commit) = self.commits.pop_front() else { return Ok(None) };
+        let key = key::settlement(self.id, self.uuid, &commit);
+        let settlement = match read_settlement(self.store, &key).await {
+            Ok(settlement) => settlement,
+            // It is as good as gone.
+            Err(error) if error.kind() == Kind::Corrupt => {
+                tracing::warn!(key, %error, "a settlement can't be read");
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        match &settlement {
+            // It names those that are waited for, and older ones behind them.
+            Some(settlement) => {
+                self.commits = settlement.ledger.commits.iter().filter(|named| **named != commit).cloned().collect();
+            }
+            None => self.is_broken = true,
+        }
+        Ok(settlement)
+    }
 }
 
 /// Makes sure that no other table of this name was folded into: a catalog that was lost or emptied, or a table that was
@@ -464,6 +491,11 @@ async fn never_committed(
             ledger::property(id)
         ),
     };
+    // A commit of ours sets it together with the ledger.
+    let columns = bind::property(id);
+    if metadata.properties().contains_key(&columns) {
+        return Err(lost(format!("its property `{columns}` is there")));
+    }
     let key = summary_key(id);
     if let Some(snapshot) = ancestry(metadata).find(|s| s.summary().additional_properties.contains_key(&key)) {
         return Err(lost(format!("snapshot {} carries its commit", snapshot.snapshot_id())));
@@ -501,7 +533,9 @@ fn never_made(metadata: &TableMetadata, settlement: &Settlement) -> bool {
     if settlement.parent_snapshot == head {
         return true;
     }
-    ancestry(metadata).any(|s| s.parent_snapshot_id() == settlement.parent_snapshot)
+    // Expiry clears the parent of the oldest snapshot that it leaves: without one, only a table's first commit is its first.
+    let is_of = |s: &SnapshotRef| s.parent_snapshot_id().is_some() || s.sequence_number() == 1;
+    ancestry(metadata).any(|s| s.parent_snapshot_id() == settlement.parent_snapshot && is_of(s))
 }
 
 pub(crate) async fn read_settlement(store: &dyn Store, key: &str) -> Result<Option<Settlement>, Error> {

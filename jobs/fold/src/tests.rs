@@ -39,6 +39,7 @@ mod dead;
 mod dedup;
 mod epochs;
 mod faults;
+mod gone;
 mod history;
 mod reading;
 mod rewinds;
@@ -135,7 +136,7 @@ impl World {
 }
 
 fn value(partition: i32, offset: i64) -> i64 {
-    i64::from(partition) * 1_000_000 + offset
+    (i64::from(partition) * 1_000_000).wrapping_add(offset)
 }
 
 fn at(partition: i32) -> TopicPartition {

@@ -66,7 +66,11 @@ pub(crate) fn pipeline(
     wanted: Option<&str>,
     session: &Session<'_>,
 ) -> Result<Pipeline, Failure> {
-    let folders = environment.pipeline_folders(&session.folder);
+    let mut folders = environment.pipeline_folders(&session.folder);
+    if session.dir.is_some() {
+        // Somebody named the folder: what is in it goes before what happens to lie here.
+        folders.reverse();
+    }
     let path = pipeline::discovery::find(&folders, wanted).map_err(|e| misread(&e))?;
     let path = absolute(&session.folder, &path)?;
     pipeline::file::load(&path, environment).map_err(|e| misread(&e))
@@ -140,11 +144,6 @@ pub(crate) fn must_exist(environment: &Environment) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-/// Whether anything was ever stored in an environment, as far as this machine knows.
-pub(crate) fn is_laid_out(environment: &Environment) -> bool {
-    must_exist(environment).is_ok() && has_catalog(environment)
 }
 
 /// Whether an environment's catalog was ever made.

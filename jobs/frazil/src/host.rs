@@ -3,9 +3,47 @@
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::clock::Clock;
 use model::id::Ids;
+
+/// What a process's signals and its command agree on.
+#[derive(Clone, Debug, Default)]
+pub struct Signals(Arc<Agreed>);
+
+#[derive(Debug, Default)]
+struct Agreed {
+    answered: AtomicBool,
+    drains: AtomicBool,
+    asked: AtomicBool,
+}
+
+impl Signals {
+    /// Takes it on itself to answer, once: the command with what it did, or the signal with that it was interrupted.
+    /// Whoever is second must not write a second document.
+    #[must_use]
+    pub fn claim(&self) -> bool {
+        !self.0.answered.swap(true, Ordering::SeqCst)
+    }
+
+    /// From now on the command ends by itself when it is asked to.
+    pub fn drain(&self) {
+        self.0.drains.store(true, Ordering::SeqCst);
+    }
+
+    /// Asks the command to end. Whether it does so by itself, and is asked for the first time.
+    #[must_use]
+    pub fn ask(&self) -> bool {
+        self.0.drains.load(Ordering::SeqCst) && !self.0.asked.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether the command is to end.
+    #[must_use]
+    pub fn asked(&self) -> bool {
+        self.0.asked.load(Ordering::SeqCst)
+    }
+}
 
 /// The outside of one command: its streams, its folder, its clock. `main` fills it from the process, tests from memory.
 pub struct Host<'a> {
@@ -25,6 +63,8 @@ pub struct Host<'a> {
     pub ids: Arc<dyn Ids>,
     /// Starts the log at a level (`error`, `warn`, `info`, `debug`), `None` where no flag chose one.
     pub log: fn(Option<&str>),
+    /// What the process's signals have to say.
+    pub signals: Signals,
 }
 
 impl std::fmt::Debug for Host<'_> {

@@ -5,8 +5,10 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use frazil::host::Host;
+use frazil::host::{Host, Signals};
+use frazil::manners::exit::Exit;
 use model::clock::SystemClock;
 use model::id::SystemIds;
 use runtime::log;
@@ -19,7 +21,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    watch_signals(arguments.clone());
+    let signals = Signals::default();
+    watch_signals(arguments.clone(), signals.clone());
     let host = Host {
         stdin: &mut std::io::BufReader::new(std::io::stdin()),
         stdout: &mut std::io::stdout(),
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds),
         log: start_log,
+        signals,
     };
     frazil::run_on(host, arguments).into()
 }
@@ -45,10 +49,13 @@ fn start_log(level: Option<&str>) {
     log::init(&config);
 }
 
-/// Ctrl-C or a SIGTERM (a scheduler's, a container's) ends the process at once, wherever it is: everything stored is stored whole, and a fold or an ingest that was
-/// cut off is taken up by the next. A thread waits for it, since the work itself may be far from any point where it
-/// could look.
-fn watch_signals(arguments: Vec<OsString>) {
+/// How long a command that has its answer may take to end.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// Ctrl-C or a SIGTERM (a scheduler's, a container's) ends the process at once, wherever it is: everything stored is stored
+/// whole, and a fold or an ingest that was cut off is taken up by the next. A thread waits for it, since the work itself may
+/// be far from any point where it could look. A command that ends by itself is asked first, and ended at the second signal.
+fn watch_signals(arguments: Vec<OsString>, ours: Signals) {
     let Ok(mut signals) =
         signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])
     else {
@@ -56,8 +63,17 @@ fn watch_signals(arguments: Vec<OsString>) {
         return;
     };
     std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            let exit = frazil::interrupted(&arguments, &mut std::io::stdout(), &mut std::io::stderr());
+        for _ in signals.forever() {
+            if ours.ask() {
+                continue;
+            }
+            let exit = if ours.claim() {
+                frazil::interrupted(&arguments, &mut std::io::stdout(), &mut std::io::stderr())
+            } else {
+                // The command has answered: what it did is done, and it is ending.
+                std::thread::park_timeout(ENDING);
+                Exit::Interrupted
+            };
             #[expect(clippy::disallowed_methods, reason = "the work is on another thread, which nothing can stop")]
             std::process::exit(i32::from(exit.code()));
         }

@@ -1,5 +1,6 @@
 //! The tables of an environment: its catalog, and the way to their files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use fold::{Budget, Fold, Settings};
@@ -27,6 +28,9 @@ fn memory_bytes(named: Option<u64>, machine: Option<u64>) -> u64 {
     named.or_else(share).unwrap_or(Budget::default().memory_bytes)
 }
 
+/// SQLite's name for a database without a file.
+const IN_MEMORY: &str = ":memory:";
+
 /// A catalog with what reads and writes its tables' files.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
@@ -41,6 +45,21 @@ impl Tables {
     /// When it can't be opened or made.
     pub(crate) async fn open(environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
         let Place::Sqlite(path) = &environment.catalog;
+        Self::at(path, environment, session).await
+    }
+
+    /// Opens an environment's catalog for a command that writes nothing: one that is not there yet is empty, and stays so.
+    ///
+    /// # Errors
+    /// As [`Tables::open`].
+    pub(crate) async fn untouched(environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
+        match environment::has_catalog(environment) {
+            true => Self::open(environment, session).await,
+            false => Self::at(Path::new(IN_MEMORY), environment, session).await,
+        }
+    }
+
+    async fn at(path: &Path, environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
         let (io, warehouse) = match &environment.warehouse {
             Location::File(folder) => {
                 let location = storage::location_of(folder);

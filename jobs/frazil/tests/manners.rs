@@ -80,6 +80,7 @@ impl Place {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
             log: |_| {},
+            signals: frazil::host::Signals::default(),
         };
         let exit = frazil::run_on(host, std::iter::once("frazil").chain(arguments.iter().copied()));
         let text = |bytes| String::from_utf8(bytes).unwrap();

@@ -37,7 +37,10 @@ impl Maintain {
             return self.staging().await;
         }
         let run = Run::begun(Stage::Maintain, self.fold.clock.now(), None);
-        self.note(&run).await?;
+        // What frees room must not need any first.
+        if let Err(error) = self.note(&run).await {
+            tracing::warn!(%error, "the run's beginning could not be noted");
+        }
         let outcome = self.staging().await;
         let failure =
             |error: &Error| Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() };

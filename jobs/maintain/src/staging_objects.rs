@@ -60,7 +60,7 @@ impl Maintain {
         }
         let elsewhere = footer.tables.iter().any(|t| t.rows > 0 && t.name != report.name);
         let need = match &retained.then {
-            Some(then) if !elsewhere => match then.need(&footer.coverage, listed.key.minute) {
+            Some(then) if !elsewhere => match then.need(&key, &footer.coverage, listed.key.minute) {
                 Need::Settled if self.fold.contradicts(then, &key, listed.key.minute, &footer).await? => {
                     Need::Unsettled
                 }

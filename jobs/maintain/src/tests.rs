@@ -287,7 +287,31 @@ async fn without_the_lists_of_what_was_passed_over_nothing_of_that_partition_is_
     world.store.delete(&first.unwrap()).await.unwrap();
     world.wait(8 * DAY);
     let report = world.maintain(false).await.unwrap();
-    assert_eq!((report.files_removed, report.unproved), (0, 2));
+    // The second settlement names the second object.
+    assert_eq!((report.files_removed, report.unproved), (1, 1));
+}
+
+/// I1: a kept ledger counts an offset as passed over whose settlement is off main: the object that holds it was removed.
+#[tokio::test]
+async fn what_was_passed_over_on_a_line_whose_ledger_was_kept_stays() {
+    let world = World::new();
+    world.stage(0, "rr..r");
+    world.fold().await;
+    world.wait(30);
+    world.stage(2, "rr");
+    world.stage(6, "r.r");
+    world.fold().await;
+    world.fold.rollback(fold::rewind::Target::Snapshot(world.line().await[1])).await.unwrap();
+    world.fold.recover(fold::rewind::Choice::KeepLedger).await.unwrap();
+    world.wait(30);
+    let found = world.stage(7, "r");
+    world.wait(8 * DAY);
+    let report = world.maintain(false).await.unwrap();
+    assert_eq!(report.unsettled, 1, "{report:?}");
+    assert_eq!(world.keys("staging/"), [found]);
+    world.fold().await;
+    world.wait(8 * DAY);
+    assert_eq!(world.maintain(false).await.unwrap().files_removed, 1);
 }
 
 #[tokio::test]

@@ -81,20 +81,22 @@ const fn is_zero(n: &u64) -> bool {
 impl Counts {
     /// Adds another count to this one.
     pub fn add(&mut self, other: &Self) {
-        self.rows_added += other.rows_added;
-        self.rows_updated += other.rows_updated;
-        self.rows_deleted += other.rows_deleted;
+        // Offsets go up to 2^63: gaps of a few partitions together may be more than a count holds.
+        let sum = |to: &mut u64, n: u64| *to = to.saturating_add(n);
+        sum(&mut self.rows_added, other.rows_added);
+        sum(&mut self.rows_updated, other.rows_updated);
+        sum(&mut self.rows_deleted, other.rows_deleted);
         for (reason, n) in &other.filtered {
-            *self.filtered.entry(*reason).or_default() += n;
+            sum(self.filtered.entry(*reason).or_default(), *n);
         }
-        self.duplicates += other.duplicates;
-        self.deduplicated += other.deduplicated;
-        self.late += other.late;
-        self.late_kept += other.late_kept;
-        self.late_dead += other.late_dead;
-        self.dead += other.dead;
-        self.stale += other.stale;
-        self.undelivered += other.undelivered;
+        sum(&mut self.duplicates, other.duplicates);
+        sum(&mut self.deduplicated, other.deduplicated);
+        sum(&mut self.late, other.late);
+        sum(&mut self.late_kept, other.late_kept);
+        sum(&mut self.late_dead, other.late_dead);
+        sum(&mut self.dead, other.dead);
+        sum(&mut self.stale, other.stale);
+        sum(&mut self.undelivered, other.undelivered);
     }
 }
 

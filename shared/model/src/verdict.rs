@@ -2,11 +2,10 @@
 //! schema or another pipeline file. [`judge`] decides per coordinate, from coverage alone, which object speaks for it.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Minute;
 use crate::coordinate::{Sample, TopicPartition};
 use crate::coverage::{Coverage, PartitionCoverage};
 use crate::interval::{Interval, Intervals};
@@ -51,8 +50,6 @@ pub struct Precedence {
 pub struct Staged<'a> {
     /// Its key.
     pub key: &'a str,
-    /// When it was staged: its key says so.
-    pub minute: Minute,
     /// Its rank.
     pub precedence: Precedence,
     /// How its records came.
@@ -153,9 +150,8 @@ pub struct Undelivered {
     pub listed: BTreeMap<TopicPartition, Intervals>,
     /// Offsets that a settlement which is gone may have listed.
     pub unlisted: BTreeMap<TopicPartition, Intervals>,
-    /// Objects staged before this were there when the oldest settlement of those that follow the gone one was written: what
-    /// they hold of `unlisted`, they held then, and was judged. `None`: no object is known to have been there.
-    pub unlisted_since: Option<Minute>,
+    /// Keys of objects that a settlement read on the way names as settled whole: nothing of them is stale.
+    pub settled: BTreeSet<String>,
 }
 
 /// What is known before a judgement.
@@ -183,9 +179,10 @@ pub fn judge(known: &Known<'_>, objects: &[Staged<'_>]) -> Judgement {
     let mut partitions: BTreeMap<&TopicPartition, Vec<(usize, Part)>> = BTreeMap::new();
     for n in order {
         let Some(object) = objects.get(n) else { continue };
+        let is_settled = known.undelivered.settled.contains(object.key);
         for (at, covered) in object.coverage.iter() {
             let Some(window) = object.window(at) else { continue };
-            if let Some(part) = Part::of(covered, &window, object) {
+            if let Some(part) = Part::of(covered, &window, object, is_settled) {
                 partitions.entry(at).or_default().push((n, part));
             }
         }
@@ -209,7 +206,7 @@ pub fn judge(known: &Known<'_>, objects: &[Staged<'_>]) -> Judgement {
 
 /// The usable part of one object in one partition.
 struct Part {
-    minute: Minute,
+    is_settled: bool,
     delivered: Intervals,
     decided: Intervals,
     dead: Intervals,
@@ -220,11 +217,11 @@ struct Part {
 }
 
 impl Part {
-    fn of(covered: &PartitionCoverage, window: &Intervals, object: &Staged<'_>) -> Option<Self> {
+    fn of(covered: &PartitionCoverage, window: &Intervals, object: &Staged<'_>, is_settled: bool) -> Option<Self> {
         let delivered = covered.delivered.intersect(window);
         let hull = Intervals::from(delivered.hull()?);
         Some(Self {
-            minute: object.minute,
+            is_settled,
             decided: covered.decided().intersect(window),
             dead: covered.dead.intersect(window),
             gaps: hull.subtract(&delivered),
@@ -281,8 +278,7 @@ fn judge_partition(known: &Known<'_>, at: &TopicPartition, parts: &[(usize, Part
         handed_over += part.delivered.count();
         // What was filtered has no row that could be missed.
         let rows = part.filtered.iter().fold(part.decided.clone(), |rows, (_, offsets)| rows.subtract(offsets));
-        let is_new = known.undelivered.unlisted_since.is_none_or(|since| part.minute >= since);
-        let stale_mine = if is_new { rows.intersect(&unlisted).subtract(&stale) } else { Intervals::new() };
+        let stale_mine = if part.is_settled { Intervals::new() } else { rows.intersect(&unlisted).subtract(&stale) };
         stale = stale.union(&stale_mine);
         if !mine.is_empty() || !stale_mine.is_empty() {
             spoken.push((*n, Spoken { admitted: mine, stale: stale_mine }));

@@ -291,14 +291,18 @@ fn location<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, defau
     } else if let Some(rest) = text.value.strip_prefix("s3://") {
         match bucket_and_prefix(rest) {
             Ok((bucket, prefix)) => return Some(Location::S3 { bucket: bucket.to_owned(), prefix: prefix.to_owned() }),
+            // Somebody may have put credentials before the bucket or behind the prefix: they are not repeated.
+            Err(why) if rest.contains(['@', '?']) => {
+                reader.fault(text.at, code::INVALID, format!("`{name}` cannot be what it is: {why}"));
+            }
             Err(why) => {
                 reader.fault(text.at, code::INVALID, format!("`{name}` cannot be {:?}: {why}", text.value));
             }
         }
     } else {
+        let said = if text.value.contains(['@', '?']) { "what it is".to_owned() } else { format!("{:?}", text.value) };
         let message = format!(
-            "`{name}` cannot be {:?}; it takes a URL such as \"file:///data/frazil\" or \"s3://bucket/frazil\"",
-            text.value
+            "`{name}` cannot be {said}; it takes a URL such as \"file:///data/frazil\" or \"s3://bucket/frazil\""
         );
         reader.fault(text.at, code::INVALID, message);
     }

@@ -25,6 +25,9 @@ use crate::state::{State, commit_of, read_settlement};
 /// How often a recovery is planned anew when others commit in between.
 const ATTEMPTS_MAX: u32 = 8;
 
+/// How old a settlement must be to be forgotten, in minutes: a commit that was sent long ago may still arrive.
+const FORGET_MINUTES: i64 = 60;
+
 /// What a recovery goes on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
@@ -88,7 +91,9 @@ impl Fold {
                 }
             }
             if plan.unpauses {
-                pause::write(self.store.as_ref(), self.id.name(), None).await?;
+                let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
+                let left = paused.and_then(pause::without_rollback);
+                pause::write(self.store.as_ref(), self.id.name(), left.as_ref()).await?;
             }
             return Ok((plan, table));
         }
@@ -107,14 +112,30 @@ impl Fold {
             (Some(newest), Some(current)) if newest.settled_at >= current.settled_at => newest,
             (_, Some(current)) => current.clone(),
             (Some(newest), None) => newest,
-            (None, None) => {
-                let forgotten = self.settlements_left(&loaded).await?;
-                if choice == Choice::Refold && !forgotten.is_empty() {
-                    return Ok((self.anew(&metadata, forgotten).await?, None));
+            (None, None) => match self.ledger_of_log(&metadata).await? {
+                Some(newest) => newest,
+                None => {
+                    let forgotten = self.settlements_left(&loaded).await?;
+                    if metadata.properties().contains_key(&bind::property(&self.id)) {
+                        // Set by a commit of ours, and by nothing else.
+                        let message = format!(
+                            "pipeline `{}` has folded into {}, and neither the table nor a retained snapshot or metadata file holds \
+                         its ledger any more",
+                            self.id, loaded.name
+                        );
+                        let remedy = format!(
+                            "set the property `{}` back from a backup of the table's metadata",
+                            ledger::property(&self.id)
+                        );
+                        return Err(stopped("fold.recover_nothing", message, remedy));
+                    }
+                    if choice == Choice::Refold && !forgotten.is_empty() {
+                        return Ok((self.anew(&metadata, forgotten).await?, None));
+                    }
+                    let message = format!("pipeline `{}` has not folded into {} yet", self.id, loaded.name);
+                    return Err(stopped("fold.recover_nothing", message, "fold; there is nothing to recover from"));
                 }
-                let message = format!("pipeline `{}` has not folded into {} yet", self.id, loaded.name);
-                return Err(stopped("fold.recover_nothing", message, "fold; there is nothing to recover from"));
-            }
+            },
         };
         let then = match self.ledger_at(&self.id, &metadata, ancestry(&metadata), &newest).await {
             Ok(then) => Some(then),
@@ -154,7 +175,7 @@ impl Fold {
 
     async fn is_paused_by_rollback(&self) -> Result<bool, Error> {
         let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
-        Ok(paused.is_some_and(|pause| pause.is_of_rollback()))
+        Ok(paused.is_some_and(|pause| pause.rollback.is_some()))
     }
 
     /// Settlements and ledgers of the pipeline for a table.
@@ -174,6 +195,18 @@ impl Fold {
 
     /// The plan of a pipeline that begins anew.
     async fn anew(&self, metadata: &TableMetadata, forgotten: Vec<String>) -> Result<RecoverPlan, Error> {
+        let before = self.clock.now().plus_micros(-FORGET_MINUTES * 60_000_000);
+        for key in forgotten.iter().filter(|key| !key::is_ledger(key)) {
+            // One that can't be read has been there for as long as anybody knows.
+            let Ok(Some(settlement)) = read_settlement(self.store.as_ref(), key).await else { continue };
+            if settlement.at >= before {
+                return Err(stopped(
+                    "fold.recover_young",
+                    format!("`{key}` is of {}: the commit that it was written for may still arrive", settlement.at),
+                    format!("try again once it is {FORGET_MINUTES} minutes old"),
+                ));
+            }
+        }
         Ok(RecoverPlan {
             table: self.pipeline.table.name.to_string(),
             snapshot: metadata.current_snapshot().map_or(0, |s| s.snapshot_id()),
@@ -183,6 +216,20 @@ impl Fold {
             unpauses: self.is_paused_by_rollback().await?,
             forgotten,
         })
+    }
+
+    /// The ledger that the newest earlier metadata file holds which has one: of a table that has lost the property, and every
+    /// snapshot of the pipeline.
+    async fn ledger_of_log(&self, metadata: &TableMetadata) -> Result<Option<Ledger>, Error> {
+        let property = ledger::property(&self.id);
+        for earlier in metadata.metadata_log().iter().rev() {
+            // One that is gone or can't be read is as good as one that says nothing.
+            let Ok(earlier) = TableMetadata::read_from(&self.io, &earlier.metadata_file).await else { continue };
+            if let Some(text) = earlier.properties().get(&property) {
+                return Ok(Some(ledger_property::read(self.store.as_ref(), &property, text).await?));
+            }
+        }
+        Ok(None)
     }
 
     /// The ledger of the pipeline's newest commit of all, also of those that main was moved away from.

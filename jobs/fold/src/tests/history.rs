@@ -203,6 +203,39 @@ async fn a_column_that_the_table_lacks_stops_the_fold_by_name() {
     world.store.insert(&key, object::encode(&footer, &[rows]).unwrap());
     let message = stopped(&world, "fold.new_column").await;
     assert!(message.contains("`note`"), "{message}");
+    let dry = Settings { dry_run: true, ..Settings::default() };
+    let error = Fold { settings: dry, ..world.fold() }.run().await.unwrap_err();
+    assert_eq!(error.code(), "fold.new_column", "a plan stops where the fold would");
+    // What its remedy says goes on, although the column is staged already.
+    assert!(error.remedy().unwrap().contains("exclude = [\"note\"]"), "{error:?}");
+    let mut pipeline = world.pipeline.as_ref().clone();
+    pipeline.table.exclude = vec!["note".to_owned()];
+    let fold = Fold { pipeline: Arc::new(pipeline), ..world.fold() };
+    assert_eq!(fold.run().await.unwrap().tables[0].rows_added, 1);
+}
+
+#[tokio::test]
+async fn a_column_that_another_engine_dropped_stops_the_fold_until_its_values_are_not_wanted() {
+    let world = World::new(14);
+    let mut pipeline = world.pipeline.as_ref().clone();
+    (pipeline.table.partition_by, pipeline.table.sort_by, pipeline.table.primary_key) = (vec![], vec![], vec![]);
+    let plain = Fold { pipeline: Arc::new(pipeline.clone()), ..world.fold() };
+    world.stage(&["0:0:rr"]);
+    plain.run().await.unwrap();
+    let metadata = world.loaded().await.metadata;
+    let schema = metadata.current_schema();
+    let kept = schema.as_struct().fields().iter().filter(|f| f.name != "id").cloned();
+    let schema_id = schema.schema_id() + 1;
+    let without = iceberg::spec::Schema::builder().with_schema_id(schema_id).with_fields(kept).build().unwrap();
+    change(&world, vec![TableUpdate::AddSchema { schema: without }, TableUpdate::SetCurrentSchema { schema_id: -1 }])
+        .await;
+    world.stage(&["0:2:r"]);
+    let error = plain.run().await.unwrap_err();
+    assert_eq!(error.code(), "fold.column_dropped");
+    assert!(error.to_string().contains("`id`"), "{error}");
+    pipeline.table.exclude = vec!["id".to_owned()];
+    let fold = Fold { pipeline: Arc::new(pipeline), ..world.fold() };
+    assert_eq!(fold.run().await.unwrap().tables[0].rows_added, 1);
 }
 
 #[tokio::test]

@@ -112,6 +112,11 @@ async fn a_first_attempt_that_nobody_can_judge_any_more_is_forgotten_by_a_person
     stopped(&world, "fold.ledger_missing").await;
     let error = world.fold().recover(Choice::KeepLedger).await.unwrap_err();
     assert_eq!(error.code(), "fold.recover_nothing");
+    // Its commit may still be on the way.
+    world.wait(50);
+    let error = world.fold().plan_recover(Choice::Refold).await.unwrap_err();
+    assert_eq!(error.code(), "fold.recover_young");
+    world.wait(11);
     let planned = world.fold().plan_recover(Choice::Refold).await.unwrap();
     let (plan, table) = world.fold().recover(Choice::Refold).await.unwrap();
     assert_eq!((&planned, plan.forgotten.len(), plan.commits, table), (&plan, 1, false, None));

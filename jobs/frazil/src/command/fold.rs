@@ -26,7 +26,7 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
     let dry_run = arguments.dry_run;
     let table = TableReport { name: pipeline.table.name.to_string(), ..TableReport::default() };
     let nothing = Report { tables: vec![table], ..Report::default() };
-    let report = if dry_run && !environment::is_laid_out(&environment) {
+    let report = if dry_run && environment::must_exist(&environment).is_err() {
         nothing
     } else {
         environment::must_exist(&environment)?;
@@ -36,7 +36,10 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
         } else {
             environment::pipeline_id(store.as_ref(), &name, session.ids.as_ref()).await?
         };
-        let tables = Tables::open(&environment, session).await?;
+        let tables = match dry_run {
+            true => Tables::untouched(&environment, session).await?,
+            false => Tables::open(&environment, session).await?,
+        };
         let fold = tables.fold(pipeline, id, store, dry_run, session);
         let spinner = session.progress.spinner("folding");
         let (mut runs, mut rows) = (0, 0);
@@ -52,7 +55,10 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
         report.map_err(|e| failed(&e))?
     };
     for (key, why) in &report.quarantined {
-        session.output.warn(&format!("frazil: {key} can't be read and was left where it is: {why}"));
+        session.output.warn(&format!(
+            "frazil: {key} can't be read and was left where it is: {why}\n  bring it back from a backup or from the bucket's \
+             versions, and fold again; until then its records are not in the table, and offsets around it stay open"
+        ));
     }
     session.output.reply("fold", &Body { pipeline: &name, dry_run, report: &report }, human)?;
     // What could be folded is; whether all was is the question that a schedule's alarm asks.

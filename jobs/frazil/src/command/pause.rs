@@ -47,8 +47,9 @@ pub(crate) async fn lift(arguments: &arguments::Unpause, session: &mut Session<'
     let name = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?.name;
     let store = environment::existing_store(&environment, session).await?;
     let before = pause::read(store.as_ref(), &name).await.map_err(|e| super::fold::failed(&e))?;
-    let holds_folds = |pause: &&pause::Pause| pause.is_of_rollback() && pause.holds(Stage::Fold);
-    if before.as_ref().filter(holds_folds).is_some() && arguments.stage != Some(arguments::Held::Ingest) {
+    // What a person paused beside it is lifted; the rollback's stays.
+    let by_rollback = |pause: &&pause::Pause| pause.rollback_alone;
+    if before.as_ref().filter(by_rollback).is_some() && arguments.stage != Some(arguments::Held::Ingest) {
         return Err(Failure::usage("pipeline.rolled_back", format!("pipeline {name} was paused by a rollback"))
             .remedy(
                 "`frazil recover` decides what follows, after a look at what would be missing, and lifts the pause",
@@ -77,7 +78,12 @@ fn reply(
 fn human(body: &Body<'_>) -> String {
     let verb = if body.dry_run { "would be" } else { "is" };
     let Some(pause) = body.pause else { return format!("{} {verb} running", body.pipeline) };
-    let stage = pause.stage.map_or("everything".to_owned(), |stage| stage.as_str().to_owned());
-    let why = pause.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let stage = match (pause.holds(Stage::Fold), pause.holds(Stage::Ingest)) {
+        (true, false) => Stage::Fold.as_str(),
+        (false, true) => Stage::Ingest.as_str(),
+        _ => "everything",
+    };
+    let why: Vec<&str> = pause.why.iter().chain(&pause.rollback).map(String::as_str).collect();
+    let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; and ")) };
     format!("{} {verb} paused ({stage}){why}", body.pipeline)
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::envelope;
 use super::exit::Exit;
 use super::failure::Failure;
+use crate::host::Signals;
 use crate::value;
 use model::failure::Kind;
 
@@ -22,6 +23,8 @@ pub struct Output<'a> {
     json: bool,
     quiet: bool,
     closed: bool,
+    /// None for the answer to a signal.
+    signals: Option<Signals>,
 }
 
 impl std::fmt::Debug for Output<'_> {
@@ -37,7 +40,27 @@ impl<'a> Output<'a> {
         json: bool,
         quiet: bool,
     ) -> Self {
-        Self { stdout, stderr, json, quiet, closed: false }
+        Self { stdout, stderr, json, quiet, closed: false, signals: None }
+    }
+
+    /// The same for a command that a signal may interrupt.
+    pub(crate) fn with_signals(self, signals: Signals) -> Self {
+        Self { signals: Some(signals), ..self }
+    }
+
+    /// Before a command's one document: where a signal has answered already, the process is about to end. A command that
+    /// fails after its answer, on a full disk say, still says so.
+    fn claim(&mut self) {
+        if !self.json {
+            return;
+        }
+        if let Some(signals) = self.signals.take()
+            && !signals.claim()
+        {
+            loop {
+                std::thread::park();
+            }
+        }
     }
 
     /// Whether answers are JSON documents.
@@ -62,6 +85,7 @@ impl<'a> Output<'a> {
         body: &T,
         human: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
+        self.claim();
         if self.json {
             self.document(&envelope::success(Some(command), body))
         } else {
@@ -179,6 +203,7 @@ impl<'a> Output<'a> {
 
     /// A failure: the document on stdout under `--json`, and otherwise words on stderr.
     pub(crate) fn fail(&mut self, command: Option<&str>, failure: &Failure) {
+        self.claim();
         if self.json && self.document(&envelope::refusal(command, failure)).is_ok() {
             return;
         }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::clock::Timestamp;
+use crate::clock::{Minute, Timestamp};
 use crate::coordinate::SourceId;
 use crate::coverage::Filtered;
 use crate::id::{CommitId, SeededIds};
@@ -85,7 +85,6 @@ impl Table {
             .zip(&keys)
             .map(|((apply_sequence, coverage), key)| Staged {
                 key,
-                minute: minute(0),
                 precedence: Precedence { apply_sequence: *apply_sequence, registry_version: 0 },
                 origin: Origin::Stream,
                 coverage,
@@ -270,7 +269,6 @@ fn holes_between_objects_stay_open_while_something_may_still_come() {
     let nothing = Undelivered::default();
     let staged = |coverage, key| Staged {
         key,
-        minute: minute(0),
         precedence: Precedence::default(),
         origin: Origin::Stream,
         coverage,
@@ -300,7 +298,6 @@ fn of_a_late_seen_object_only_what_fills_a_hole_is_used() {
     let nothing = Undelivered::default();
     let staged = |coverage, key, limits| Staged {
         key,
-        minute: minute(0),
         precedence: Precedence::default(),
         origin: Origin::Stream,
         coverage,
@@ -353,14 +350,8 @@ fn a_buried_coordinate_is_dead_once_and_may_still_be_admitted() {
     let ids = SeededIds::new(1);
     let mut ledger = Ledger::empty(minute(0));
     let mut fold = |coverage: &Coverage, buried: Intervals| {
-        let staged = Staged {
-            key: "k",
-            minute: minute(0),
-            precedence: Precedence::default(),
-            origin: Origin::Stream,
-            coverage,
-            limits: None,
-        };
+        let staged =
+            Staged { key: "k", precedence: Precedence::default(), origin: Origin::Stream, coverage, limits: None };
         let nothing = Undelivered::default();
         let known = Known { ledger: &ledger, undelivered: &nothing, open_holes: false };
         let mut judgement = judge(&known, &[staged]);
@@ -383,7 +374,6 @@ fn what_an_object_decided_is_known_within_its_limits() {
     let coverage = object(4, "rdfr.r");
     let staged = |limits| Staged {
         key: "k",
-        minute: minute(0),
         precedence: Precedence::default(),
         origin: Origin::Stream,
         coverage: &coverage,
@@ -401,19 +391,13 @@ fn a_row_at_an_unlisted_offset_is_stale() {
     let mut table = Table::new();
     table.fold(&[(0, object(0, "r.rfd.r"))]);
     let again = object(0, "rrrfr.r");
-    let staged = Staged {
-        key: "k",
-        minute: minute(0),
-        precedence: Precedence::default(),
-        origin: Origin::Stream,
-        coverage: &again,
-        limits: None,
-    };
+    let staged =
+        Staged { key: "k", precedence: Precedence::default(), origin: Origin::Stream, coverage: &again, limits: None };
     let listed = BTreeMap::from([(at(), set([5]))]);
     let unlisted = BTreeMap::from([(at(), set([0, 1, 2, 3, 4, 9]))]);
-    let undelivered = Undelivered { listed, unlisted, unlisted_since: Some(minute(0)) };
+    let undelivered = Undelivered { listed, unlisted, settled: BTreeSet::from(["a".to_owned()]) };
     let known = Known { ledger: &table.ledger, undelivered: &undelivered, open_holes: false };
-    let earlier = Staged { key: "a", minute: minute(-1), ..staged.clone() };
+    let earlier = Staged { key: "a", ..staged.clone() };
     let judgement = judge(&known, &[earlier.clone(), staged.clone(), Staged { key: "l", ..staged }]);
     let settled = &judgement.partitions[&at()];
     // The dead one is admitted as ever; what was filtered and what is known to be settled came again.

@@ -33,7 +33,9 @@ pub(super) async fn look(environment: &Environment, dedup: bool, session: &Sessi
             // A demo's own, of an attempt that was cut off or of another environment.
             Ok(found) if found == text.as_bytes() => {}
             Ok(_) => {
-                return Err(taken("the project holds another file of this name").at(path.display().to_string()));
+                return Err(taken("the project holds another file of this name")
+                    .at(path.display().to_string())
+                    .remedy("run the demo in a folder of its own with a frazil.toml, or leave --env out"));
             }
         }
     }
