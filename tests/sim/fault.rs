@@ -81,10 +81,10 @@ faults! {
     PutLate = "put-late", 40, 10;
     /// A listing ends early, and is to be gone on with.
     PagesShort = "pages-short", 300, 60;
-    /// A page ends among the newest objects.
-    PageEndsNow = "page-ends-now", 500, 100;
+    /// A page ends with the newest object, and there may be more.
+    PageEndsNow = "page-ends-now", 500, 150;
     /// The next page of a listing is long in coming.
-    PageSlow = "page-slow", 500, 100;
+    PageSlow = "page-slow", 700, 250;
     /// A read fails.
     GetRefused = "get-refused", 15, 3;
     // Of the table's files.

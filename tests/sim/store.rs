@@ -8,7 +8,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::clock::Timestamp;
-use staging::key::StagedKey;
 use staging::store::{Error, ObjectMeta, Operation, Page, Put, Store, check_key};
 
 use crate::fault::Fault;
@@ -177,7 +176,7 @@ impl Store for RemoteStore {
             world.wait_ms(5_000, 120_000).await;
         }
         let most = if world.happens(Fault::PagesShort) { world.between(0, 3) } else { 1000 };
-        let mut most = usize::try_from(most).unwrap_or(1000);
+        let most = usize::try_from(most).unwrap_or(1000);
         // A continuation is the last key given, or where the listing began.
         let after = continuation.or(start_after).filter(|after| *after >= prefix);
         let page = {
@@ -190,15 +189,8 @@ impl Store for RemoteStore {
                 .range::<str, _>((from, Bound::Unbounded))
                 .take_while(|(key, _)| key.starts_with(prefix))
                 .map(|(key, body)| ObjectMeta { key: key.clone(), size: body.len() as u64 });
-            // Among the newest objects, where the next one may be stored before those of this page as well as after them.
+            // Behind the newest object: what is stored until the next page is asked for may come before it or after it.
             let ends_now = continuation.is_none() && world.happens(Fault::PageEndsNow);
-            if ends_now {
-                let newest = world.now().minute().plus(-1);
-                let older = objects
-                    .range::<str, _>((from, Bound::Unbounded))
-                    .take_while(|(key, _)| key.parse::<StagedKey>().is_ok_and(|key| key.minute < newest));
-                most = most.min(older.count() + 1);
-            }
             let page: Vec<ObjectMeta> = found.by_ref().take(most).collect();
             let last = page.last().map(|o| o.key.as_str()).or(after).unwrap_or(prefix);
             // Whether anything follows is for the next page to say.

@@ -200,11 +200,12 @@ impl Fold {
             None => BTreeSet::new(),
         };
         let ledger = state.as_ref().map(|s| &s.ledger);
+        let asked = self.clock.now();
         let mut intake = intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged, ledger).await?;
         if mutation::on(Mutation::LowMinuteByHost) {
             intake.date = self.clock.now();
         }
-        self.clock_agrees(&intake)?;
+        self.clock_agrees(asked, &intake)?;
         let (left, undelivered) = self.cut(&mut intake, state.as_ref(), budget).await?;
         report.objects_left = left as u64;
         report.staged_objects = intake.objects.len() as u64;
@@ -315,8 +316,11 @@ impl Fold {
         Ok((left, undelivered))
     }
 
-    fn clock_agrees(&self, intake: &Intake) -> Result<(), Error> {
-        let seconds = (self.clock.now().micros() - intake.date.micros()) / 1_000_000;
+    /// The store's date is of some moment since it was asked: taking in a large backlog takes minutes.
+    fn clock_agrees(&self, asked: Timestamp, intake: &Intake) -> Result<(), Error> {
+        let (date, now) = (intake.date.micros(), self.clock.now().micros());
+        let micros = if date < asked.micros() { asked.micros() - date } else { (now - date).min(0) };
+        let seconds = micros / 1_000_000;
         if seconds.abs() > CLOCK_SKEW_SECONDS_MAX {
             return Err(Error::Clock { seconds, max: CLOCK_SKEW_SECONDS_MAX });
         }

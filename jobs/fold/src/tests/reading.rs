@@ -84,6 +84,50 @@ impl Store for Slow {
     }
 }
 
+/// A store with a large backlog: every page and every footer takes a while.
+#[derive(Debug)]
+struct Long {
+    inner: Arc<MemoryStore>,
+    clock: Arc<ManualClock>,
+}
+
+#[async_trait]
+impl Store for Long {
+    async fn put_new(&self, key: &str, body: bytes::Bytes) -> Result<Put, StoreError> {
+        self.inner.put_new(key, body).await
+    }
+    async fn put(&self, key: &str, body: bytes::Bytes) -> Result<Timestamp, StoreError> {
+        self.inner.put(key, body).await
+    }
+    async fn get(&self, key: &str) -> Result<bytes::Bytes, StoreError> {
+        self.inner.get(key).await
+    }
+    async fn get_range(&self, key: &str, range: Range<u64>) -> Result<bytes::Bytes, StoreError> {
+        self.clock.advance_micros(100_000_000);
+        self.inner.get_range(key, range).await
+    }
+    async fn head(&self, key: &str) -> Result<Option<ObjectMeta>, StoreError> {
+        self.inner.head(key).await
+    }
+    async fn list(&self, prefix: &str, after: Option<&str>, next: Option<&str>) -> Result<Page, StoreError> {
+        let page = self.inner.list(prefix, after, next).await;
+        self.clock.advance_micros(100_000_000);
+        page
+    }
+    async fn delete(&self, key: &str) -> Result<(), StoreError> {
+        self.inner.delete(key).await
+    }
+}
+
+/// Minutes of listing and reading footers were taken for a clock that is minutes off.
+#[tokio::test]
+async fn a_backlog_that_takes_minutes_to_take_in_says_nothing_of_the_clock() {
+    let (world, _) = world(3);
+    let store = Arc::new(Long { inner: world.store.clone(), clock: world.clock.clone() });
+    let report = world.fold_with(store, world.catalog.clone(), storage::local()).run().await.unwrap();
+    assert_eq!(report.tables[0].rows_added, 9);
+}
+
 /// A world with objects of one partition, minute by minute.
 fn world(objects: i64) -> (World, Vec<String>) {
     let world = World::new(71);
