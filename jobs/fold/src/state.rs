@@ -88,6 +88,7 @@ impl State {
                         .to_owned(),
                 });
             }
+            never_another(store, id, &pipeline.table.name, Some(&uuid)).await?;
             return Err(Error::Stopped {
                 code: "fold.foreign_table",
                 message: format!("{} exists and was not made by frazil", loaded.name),

@@ -20,7 +20,7 @@ use crate::ledger_property;
 use crate::pause;
 use crate::report::TableReport;
 use crate::run::{Ended, Fold};
-use crate::state::{State, commit_of, read_settlement};
+use crate::state::{State, commit_of, never_another, read_settlement};
 
 /// How often a recovery is planned anew when others commit in between.
 const ATTEMPTS_MAX: u32 = 8;
@@ -115,6 +115,8 @@ impl Fold {
             (None, None) => match self.ledger_of_log(&metadata).await? {
                 Some(newest) => newest,
                 None => {
+                    let uuid = TableUuid::new(metadata.uuid().to_string());
+                    never_another(self.store.as_ref(), &self.id, &loaded.name, Some(&uuid)).await?;
                     let forgotten = self.settlements_left(&loaded).await?;
                     if metadata.properties().contains_key(&bind::property(&self.id)) {
                         // Set by a commit of ours, and by nothing else.
@@ -141,6 +143,10 @@ impl Fold {
             Ok(then) => Some(then),
             // To go on with the newest ledger nobody needs to know what main's history would say of an older one.
             Err(Error::Stopped { code: "fold.ledger_then", .. }) if choice == Choice::KeepLedger => None,
+            Err(Error::Stopped { code: code @ "fold.ledger_then", message, .. }) => {
+                let remedy = "`frazil recover --keep-ledger` goes on with the newest ledger: what main no longer holds stays away";
+                return Err(stopped(code, message, remedy));
+            }
             Err(error) => return Err(error),
         };
         let rows_gone = then.as_ref().map(|then| newest.totals().rows_added.saturating_sub(then.totals().rows_added));
