@@ -52,6 +52,12 @@ pub enum Command {
     Query(Query),
     /// Removes staged objects and settlements that are not needed any more
     Maintain(Maintain),
+    /// Reads the pipeline's topics, ingests and folds, until it is told to end (SIGTERM, Ctrl-C)
+    #[cfg(feature = "kafka")]
+    Run(Run),
+    /// Sends Employee records to a topic
+    #[cfg(feature = "kafka")]
+    Produce(Produce),
     /// Holds a pipeline's folds or ingests back
     Pause(Pause),
     /// Lets a pipeline go on
@@ -75,6 +81,10 @@ impl Command {
             Self::Decode(_) => "decode",
             Self::Query(_) => "query",
             Self::Maintain(_) => "maintain",
+            #[cfg(feature = "kafka")]
+            Self::Run(_) => "run",
+            #[cfg(feature = "kafka")]
+            Self::Produce(_) => "produce",
             Self::Pause(_) => "pause",
             Self::Unpause(_) => "unpause",
             Self::Rollback(_) => "rollback",
@@ -218,6 +228,93 @@ pub struct Maintain {
 pub enum Kind {
     /// Staged objects that were settled longer ago than the retention, and settlements that nothing names
     Staging,
+}
+
+/// The flags of Kafka's own tools.
+#[cfg(feature = "kafka")]
+#[derive(Clone, Debug, Args)]
+pub struct Kafka {
+    /// Brokers to begin with
+    #[arg(short, long, value_name = "HOST:PORT,…", help_heading = "Kafka")]
+    pub bootstrap_server: Option<String>,
+    /// Client settings, a properties file as Kafka's own tools read it
+    #[arg(long, value_name = "FILE", help_heading = "Kafka")]
+    pub command_config: Option<PathBuf>,
+    /// One client setting; may be repeated, and wins over the file's
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Kafka")]
+    pub command_property: Vec<String>,
+}
+
+/// `frazil run`
+#[cfg(feature = "kafka")]
+#[derive(Clone, Debug, Args)]
+pub struct Run {
+    #[command(flatten)]
+    pub named: Named,
+    #[command(flatten)]
+    pub kafka: Kafka,
+    /// Where partitions are read from that were never read: earliest, latest, or a time (2026-11-01T00:00Z, -2h)
+    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// Records of an event at most
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = batch)]
+    pub batch: usize,
+    /// How long an event may be filled, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(0..=300_000))]
+    pub window_ms: u64,
+    /// Pollers, each with some of the partitions
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub pollers: std::num::NonZeroUsize,
+    /// Cuts an event that fails in two
+    #[arg(long)]
+    pub bisect: bool,
+    /// Ends once nothing came for so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub idle_seconds: Option<u64>,
+}
+
+#[cfg(feature = "kafka")]
+fn batch(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if (1..=10_000).contains(&n) => Ok(n),
+        _ => Err("it must be a number from 1 to 10000".to_owned()),
+    }
+}
+
+/// `frazil produce`
+#[cfg(feature = "kafka")]
+#[derive(Clone, Debug, Args)]
+pub struct Produce {
+    /// The topic
+    #[arg(long, value_name = "T")]
+    pub topic: String,
+    #[command(flatten)]
+    pub kafka: Kafka,
+    /// Records, not counting the one in 500 that comes twice
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000_000))]
+    pub records: u64,
+    /// Records a second at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rate: Option<u64>,
+    /// Repeats a run, but for the times of its records
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// The records' keys
+    #[arg(long, value_enum, default_value_t = Keys::None)]
+    pub keys: Keys,
+    /// Says what would be done; nothing is sent
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// The keys of records that are sent.
+#[cfg(feature = "kafka")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Keys {
+    /// None: partitions are chosen by the client
+    None,
+    /// The employee's id as text
+    Id,
 }
 
 /// What a pause holds back.

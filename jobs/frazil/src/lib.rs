@@ -13,7 +13,11 @@ mod environment;
 mod events;
 pub mod generator;
 pub mod host;
+#[cfg(feature = "kafka")]
+mod kafka;
 pub mod manners;
+#[cfg(feature = "kafka")]
+mod mapping;
 mod moment;
 mod query;
 mod remote;
@@ -90,6 +94,7 @@ pub fn run_on<A: Into<OsString>>(host: Host<'_>, arguments: impl IntoIterator<It
         env: global.env,
         dir: global.dir,
         remote: Remote::default(),
+        signals: host.signals,
     };
     match perform(&command, &mut session) {
         Ok(exit) => exit,
@@ -116,6 +121,7 @@ struct Session<'a> {
     env: Option<String>,
     dir: Option<PathBuf>,
     remote: Remote,
+    signals: Signals,
 }
 
 fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure> {
@@ -134,6 +140,10 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         Command::Unpause(arguments) => runtime.block_on(command::pause::lift(arguments, session)),
         Command::Rollback(arguments) => runtime.block_on(command::rewind::rollback(arguments, session)),
         Command::Recover(arguments) => runtime.block_on(command::rewind::recover(arguments, session)),
+        #[cfg(feature = "kafka")]
+        Command::Run(arguments) => runtime.block_on(command::run::run(arguments, session)),
+        #[cfg(feature = "kafka")]
+        Command::Produce(arguments) => command::produce::run(arguments, session),
         Command::ResetSource(arguments) => runtime.block_on(command::rewind::reset(arguments, session)),
         // Planners recurse once per operator of a statement; how many there may be is bounded with this stack in mind.
         Command::Query(arguments) => std::thread::scope(|scope| {

@@ -6,5 +6,9 @@ pub(crate) mod fold;
 pub(crate) mod ingest;
 pub(crate) mod maintain;
 pub(crate) mod pause;
+#[cfg(feature = "kafka")]
+pub(crate) mod produce;
 pub(crate) mod query;
 pub(crate) mod rewind;
+#[cfg(feature = "kafka")]
+pub(crate) mod run;

@@ -11,6 +11,7 @@
 mod employee;
 mod lateness;
 mod spoil;
+pub mod stream;
 pub mod truth;
 
 use std::collections::VecDeque;
