@@ -5,6 +5,7 @@ mod plan;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use pipeline::expectation::Expectations;
 use pipeline::resolved::{ColumnCase, UnknownFields};
 use pipeline::types::Type;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use plan::plan;
 
 /// A table's columns, in order, and what else decoding depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Columns {
     /// The columns of the table, without `_kafka_*` and `_ingested_at`.
     pub columns: Vec<Column>,
@@ -23,7 +24,7 @@ pub struct Columns {
 }
 
 /// One column.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     /// Its name in the table.
     pub name: String,
@@ -38,6 +39,9 @@ pub struct Column {
     pub required: bool,
     /// Its comment.
     pub doc: Option<String>,
+    /// What its values must be like.
+    #[serde(default, skip_serializing_if = "Expectations::is_empty")]
+    pub expect: Expectations,
 }
 
 /// What is wrong with a pipeline's `[table]` block for a message.

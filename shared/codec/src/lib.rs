@@ -9,6 +9,7 @@
 pub mod arrow_types;
 pub mod columns;
 mod error;
+mod expectation;
 mod naming;
 pub mod protobuf;
 mod rejection;

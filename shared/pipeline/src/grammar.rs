@@ -129,10 +129,10 @@ pub(crate) const COLUMN: &[Key] = &[
     later("unit"),
     later("default"),
     later("pii"),
-    later("min"),
-    later("max"),
-    later("pattern"),
-    later("in"),
+    now("min"),
+    now("max"),
+    now("pattern"),
+    now("in"),
 ];
 
 const FOLD: &[Key] = &[now("max_age"), now("max_bytes"), now("max_rows"), now("memory")];

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::expectation::Expectations;
 use crate::types::Type;
 
 /// One pipeline in one environment.
@@ -222,6 +223,9 @@ pub struct ColumnDeclaration {
     pub required: bool,
     /// The column's comment.
     pub doc: Option<String>,
+    /// What its values must be like, else the record goes to dead letters.
+    #[serde(default, skip_serializing_if = "Expectations::is_empty")]
+    pub expect: Expectations,
 }
 
 /// Where a column's value comes from.

@@ -58,6 +58,20 @@ async fn records_become_rows_with_where_they_came_from_and_a_footer_that_account
     assert_eq!(columns.get(..2), Some(&[("id", "string"), ("qty", "long")][..]));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_expectation_that_is_not_met_is_a_dead_letter_without_the_value_in_words() {
+    let shop = Shop::with("", "[table.columns]\nid = { pattern = '^[a-z]\\d?$', required = true }\nqty = { max = 5 }");
+    let records =
+        [record(1, A1), record(2, b"\x0a\x01b\x10\x06"), record(3, b"\x0a\x06secret"), record(4, b"\x0a\x01b")];
+    let outcome = shop.handle(&event(json!({"orders-0": records}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (4, 2));
+    assert_eq!(orders(&shop.object()), [order(0, 1, "a1", 1), order(0, 4, "b", 0)]);
+    let letters = shop.letters();
+    let found: Vec<(i64, Class, &str)> = letters.iter().map(|l| (l.offset, l.class, l.path.as_str())).collect();
+    assert_eq!(found, [(2, Class::Expectation, "qty"), (3, Class::Expectation, "id")]);
+    assert!(letters.iter().all(|letter| !letter.message.contains("secret")));
+}
+
 fn found_row(batch: &RecordBatch, offset: i64) -> usize {
     let offsets = batch.column_by_name("_kafka_offset").unwrap();
     offsets.as_primitive::<Int64Type>().values().iter().position(|o| *o == offset).unwrap()

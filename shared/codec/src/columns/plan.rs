@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use pipeline::expectation::Expectations;
 use pipeline::partition;
 use pipeline::resolved::{
     ColumnCase, ColumnDeclaration, Fields, From, Mode, RECORD_COLUMNS, RecordField, Table, Transform, Types,
@@ -145,6 +146,7 @@ impl Planner<'_> {
             data_type,
             required: false,
             doc: None,
+            expect: Expectations::default(),
         })
     }
 
@@ -206,6 +208,7 @@ impl Planner<'_> {
                 data_type,
                 required: declaration.required,
                 doc: declaration.doc.clone(),
+                expect: declaration.expect.clone(),
             };
             (field, column)
         })

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
     ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, RecordField, Table, TableName, Types,
     UnknownFields,
@@ -42,6 +43,7 @@ pub(crate) fn declare(table: &mut Table, name: &str, from: From, data_type: Opti
         data_type: data_type.map(|text| text.parse().unwrap()),
         required: false,
         doc: None,
+        expect: Expectations::default(),
     });
 }
 
@@ -222,6 +224,27 @@ fn every_fault_is_reported() {
             ("table.columns.h", "int, long, double, decimal(10 or more, 0), string"),
             ("table.columns.d", "timestamptz, timestamp, string"),
             ("table.columns.g", "no field `loc`"),
+        ],
+    );
+}
+
+#[test]
+fn expectations_go_with_the_types_that_sources_have() {
+    let mut table = table();
+    declare(&mut table, "role", path("role"), None);
+    declare(&mut table, "age", path("employee_age"), None);
+    declare(&mut table, "team", path("team"), None);
+    declare(&mut table, "start_date", path("start_date"), None);
+    for column in &mut table.columns {
+        column.expect.min = Some(Literal::Integer(0));
+    }
+    refused(
+        &employee(),
+        &table,
+        &[
+            ("table.columns.start_date", "is a time such as"),
+            ("table.columns.team", "can't be expected of a column of the type struct"),
+            ("table.columns.role", "`pattern`, `in` can"),
         ],
     );
 }

@@ -6,11 +6,12 @@ use pipeline::resolved::{ColumnCase, UnknownFields};
 use pipeline::types::Type;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor};
 
-use super::level::{Layout, Required};
+use super::level::{Cell, Check, Layout, Required};
 use super::mapping::{self, Number, Shape};
 use super::program::{Field, Message, MomentStore, Names, Oneof, Op, Output, Program, Read, Slot, Source, Store};
 use super::{json, text, wire};
 use crate::columns::{Column, Columns};
+use crate::expectation::Rule;
 use crate::naming;
 
 /// Columns nest at most this deep. Written types end at half of it; the decoder follows the columns' nesting with its
@@ -111,7 +112,11 @@ impl Compiler {
         let field = way.field(*last)?;
         let (op, output) = self.field(&field, &column.data_type, layout, &place)?;
         if let (true, Some(bit)) = (column.required, output.valid) {
-            layout.required.push(Required { bit, within: None, path: place.path });
+            layout.required.push(Required { bit, within: None, path: place.path.clone() });
+        }
+        if let Some(rule) = Rule::of(&column.expect, &column.data_type)? {
+            let cell = cell(&output.source, &column.data_type).ok_or("only single values have expectations")?;
+            layout.checks.push(Check { valid: output.valid, cell, rule, path: place.path });
         }
         way.ops.entry(*last).or_default().push(op);
         Ok(output)
@@ -442,6 +447,20 @@ const fn store(number: Number, data_type: &Type) -> Option<Store> {
         (Number::Signed32 | Number::Signed64, Type::String) => Store::SignedText,
         (Number::Unsigned32 | Number::Unsigned64, Type::String) => Store::UnsignedText,
         _ => return None,
+    })
+}
+
+/// Where a column's single values stand; none for nested ones.
+const fn cell(source: &Source, data_type: &Type) -> Option<Cell> {
+    Some(match (source, data_type) {
+        (Source::Word4(slot), Type::Float) => Cell::Float(*slot),
+        (Source::Word4(slot), _) => Cell::Word4(*slot),
+        (Source::Word8(slot), Type::Double) => Cell::Double(*slot),
+        (Source::Word8(slot), _) => Cell::Word8(*slot),
+        (Source::Word16(slot), _) => Cell::Word16(*slot),
+        (Source::Bit(slot), _) => Cell::Bit(*slot),
+        (Source::Text(slot), _) => Cell::Text(*slot),
+        (Source::Struct(_) | Source::List(..) | Source::Map(..), _) => return None,
     })
 }
 

@@ -11,6 +11,7 @@ use super::program::Slot;
 use super::stop::{Outcome, Stop};
 use super::text::{self, Text};
 use crate::Class;
+use crate::expectation::Rule;
 
 /// What [`super::compile`] asks of a level.
 #[derive(Default)]
@@ -25,6 +26,7 @@ pub(crate) struct Layout {
     pub(crate) raws: Vec<json::Source>,
     pub(crate) lists: Vec<(Layout, Option<Slot>)>,
     pub(crate) required: Vec<Required>,
+    pub(crate) checks: Vec<Check>,
 }
 
 /// A validity bit that must be set in every closed row.
@@ -33,6 +35,27 @@ pub(crate) struct Required {
     /// Only where this bit is set too: a member of a struct that may itself be absent.
     pub(crate) within: Option<usize>,
     pub(crate) path: String,
+}
+
+/// What the values of a column must be like in every closed row.
+pub(crate) struct Check {
+    /// The validity bit; none where every row has a value.
+    pub(crate) valid: Option<usize>,
+    pub(crate) cell: Cell,
+    pub(crate) rule: Rule,
+    pub(crate) path: String,
+}
+
+/// A column of single values, and how they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    Word4(usize),
+    Word8(usize),
+    Word16(usize),
+    Float(usize),
+    Double(usize),
+    Bit(usize),
+    Text(usize),
 }
 
 /// Columns in the making.
@@ -53,6 +76,7 @@ pub(crate) struct Level {
     pub(crate) oneofs: Vec<u32>,
     pub(crate) raws: Vec<Raw>,
     required: Vec<Required>,
+    checks: Vec<Check>,
     /// Whether there are moments, oneofs or raws, which each row starts without.
     has_state: bool,
     /// Bytes that a row takes before anything is written to it.
@@ -115,6 +139,7 @@ impl Level {
             oneofs: vec![0; layout.oneofs],
             raws: layout.raws.into_iter().map(|source| Raw { bytes: Vec::new(), seen: false, source }).collect(),
             required: layout.required,
+            checks: layout.checks,
             has_state: layout.moments + layout.oneofs > 0 || raws,
             width,
         }
@@ -194,6 +219,9 @@ impl Level {
         if !self.required.is_empty() {
             self.check_required()?;
         }
+        if !self.checks.is_empty() {
+            self.check_values()?;
+        }
         self.rows += 1;
         Ok(())
     }
@@ -219,6 +247,28 @@ impl Level {
                 let stop = Stop::new(Class::MissingRequired, "a required value is missing");
                 return Err(stop.within(&required.path));
             }
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn check_values(&self) -> Outcome {
+        fn word<T: Copy + Default>(columns: &[Vec<T>], slot: usize, row: usize) -> T {
+            columns.get(slot).and_then(|column| column.get(row)).copied().unwrap_or_default()
+        }
+        let row = self.rows;
+        for check in self.checks.iter().filter(|check| check.valid.is_none_or(|bit| self.bit(bit))) {
+            let rule = &check.rule;
+            let met = match check.cell {
+                Cell::Word4(slot) => rule.integer(word(&self.words4, slot, row).into()),
+                Cell::Word8(slot) => rule.integer(word(&self.words8, slot, row).into()),
+                Cell::Word16(slot) => rule.integer(word(&self.words16, slot, row)),
+                Cell::Float(slot) => rule.float(f32::from_bits(word(&self.words4, slot, row) as u32).into()),
+                Cell::Double(slot) => rule.float(f64::from_bits(word(&self.words8, slot, row) as u64)),
+                Cell::Bit(slot) => rule.boolean(self.bit(slot)),
+                Cell::Text(slot) => rule.text(self.texts.get(slot).map_or(&[], |text| text.row(row))),
+            };
+            met.map_err(|unmet| Stop::new(Class::Expectation, unmet).within(&check.path))?;
         }
         Ok(())
     }

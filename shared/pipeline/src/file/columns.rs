@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
+use super::expectation;
 use crate::document::{Entry, Section};
+use crate::expectation::Expectations;
 use crate::fault::code;
 use crate::name;
 use crate::nearest::nearest;
@@ -68,16 +70,18 @@ fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Optio
             data_type: None,
             required: false,
             doc: None,
+            expect: Expectations::default(),
         });
     };
     let from = match section.get("from") {
-        None => Some(own_name),
+        None => Some(own_name.clone()),
         Some(_) => reader.text(section, "from").and_then(|text| from(reader, &text)),
     };
     let data_type = reader.text(section, "type").and_then(|text| data_type(reader, &text, types));
+    let expect = expectation::read(reader, section, from.as_ref().unwrap_or(&own_name), data_type.as_ref());
     let required = reader.flag(section, "required", false);
     let doc = reader.text(section, "doc").map(|text| text.value);
-    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc })
+    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc, expect })
 }
 
 fn from(reader: &mut Reader<'_>, text: &Text) -> Option<From> {

@@ -4,6 +4,7 @@ mod whole_grammar;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::expectation::{Expectations, Literal};
 use crate::partition;
 use crate::resolved::{
     ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Fold, Format, Framing, From, Late, Mode, RecordField,
@@ -107,6 +108,7 @@ retention = "9d"
         data_type: None,
         required: false,
         doc: None,
+        expect: Expectations::default(),
     };
     let path = |list: &[&str]| From::Path(strings(list));
     let expected = Pipeline {
@@ -313,6 +315,46 @@ fn dedup_needs_a_key_and_a_lookback_that_means_something() {
         )),
         &["11:27 invalid has the type `date`"],
     );
+}
+
+#[test]
+fn expectations_go_with_their_columns() {
+    let column = |inner: &str| {
+        let text = format!("{SOURCE}{VALUE}{TABLE}[table.columns]\na = {{ {inner} }}");
+        parse_named(&text).map(|mut pipeline| pipeline.table.columns.pop().unwrap().expect)
+    };
+    let expected = Expectations {
+        min: Some(Literal::Integer(0)),
+        max: Some(Literal::Integer(u64::MAX.into())),
+        ..Expectations::default()
+    };
+    assert_eq!(column("type = \"decimal(20, 0)\", min = 0, max = 0xffff_ffff_ffff_ffff"), Ok(expected));
+    let expected = Expectations {
+        pattern: Some("^BIG$".to_owned()),
+        one_of: ["x", "y"].map(|text| Literal::Text(text.to_owned())).into(),
+        ..Expectations::default()
+    };
+    assert_eq!(column("pattern = \"^${shout}$\", in = [\"x\", \"y\"]"), Ok(expected));
+    let expected = Expectations { min: Some(Literal::Instant(951_782_400_000_000)), ..Expectations::default() };
+    assert_eq!(column("type = \"timestamptz\", min = 2000-02-29T00:00:00Z"), Ok(expected));
+
+    let check = |inner: &str, expected: &[&str]| {
+        check(&format!("[table.columns]\na = {{ {inner} }}\n{SOURCE}{VALUE}{TABLE}"), expected);
+    };
+    check("type = \"string\", min = 1, max = \"x\"", &["2:30 invalid `pattern`, `in` can", "2:39 invalid `max`"]);
+    check("type = \"int\", in = [1, \"2\"]", &["2:26 invalid is a whole number, not a string"]);
+    check("type = \"long\", pattern = \"x\"", &["2:32 invalid `min`, `max`, `in` can"]);
+    check("type = \"binary\", in = [\"x\"]", &["2:29 invalid can't be expected of a column of the type binary"]);
+    check("type = \"timestamptz\", max = 2000-01-01T00:00:00", &["2:35 invalid a time such as 2026-01-31T00:00:00Z"]);
+    check("min = 2, max = 1.5", &["2:22 invalid `max` is below `min`"]);
+    check("min = nan, max = 2000-01-01", &["2:13 invalid finite", "2:24 invalid a date with a time"]);
+    check("in = []", &["2:12 invalid at least one value"]);
+    check("in = \"x\"", &["2:12 wrong_type an array of values, found a string"]);
+    check("in = [1, 1]", &["2:16 duplicate there twice"]);
+    check("min = [1]", &["2:13 wrong_type found an array"]);
+    check("pattern = \"(\"", &["2:17 invalid no regular expression: unclosed group"]);
+    check("from = \"@offset\", min = 1", &["2:31 invalid not for a record's own fields"]);
+    check("mn = 1", &["2:7 unknown_key did you mean `min`?"]);
 }
 
 #[test]

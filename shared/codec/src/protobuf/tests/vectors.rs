@@ -1,5 +1,6 @@
 //! Payloads written out by hand, with what protobuf's documentation says they are.
 
+use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::UnknownFields;
 
 use super::*;
@@ -15,6 +16,53 @@ fn unsigned_integers_stay_unsigned() {
     refused(&message, &table, payload, Class::OutOfRange, "b");
     let largest = rows(&message, &table, &["10ffffffffffffffff7f"]).unwrap();
     assert_eq!(largest, ["a=0 b=9223372036854775807 c=0 d=0 e=0"]);
+}
+
+#[test]
+fn what_is_expected_is_asked_of_every_value_that_is_there() {
+    let message = proto3(
+        "enum E { NONE = 0; SOME = 1; } message N { optional int64 deep = 1; }
+         message M { int32 n = 1; optional string s = 2; double d = 3; N inner = 4; E e = 5; uint64 u = 6; bool b = 7;
+         google.protobuf.Timestamp t = 8; }",
+    );
+    let mut table = table();
+    for (name, from) in ["n", "s", "d", "inner.deep", "e", "u", "b", "t"].map(|from| (from.replace('.', "_"), from)) {
+        declare(&mut table, &name, path(from), None);
+    }
+    let mut expect = |column: usize, change: fn(&mut Expectations)| change(&mut table.columns[column].expect);
+    expect(0, |e| e.max = Some(Literal::Integer(5)));
+    expect(1, |e| e.pattern = Some("^[a-z]{2}$".to_owned()));
+    expect(2, |e| e.min = Some(Literal::Float(-0.5)));
+    expect(3, |e| e.min = Some(Literal::Integer(0)));
+    expect(4, |e| e.one_of = vec![Literal::Text("NONE".to_owned()), Literal::Text("7".to_owned())]);
+    expect(5, |e| e.max = Some(Literal::Integer(1 << 63)));
+    expect(6, |e| e.one_of = vec![Literal::Boolean(false)]);
+    expect(7, |e| e.min = Some(Literal::Instant(0)));
+    // Nulls and defaults.
+    let good = ["", "0805 12(6162) 22(0800) 2807 3080808080808080808001 42(0801)", "08ffffffffffffffffff01"];
+    assert_eq!(rows(&message, &table, &good).unwrap().len(), 3);
+    let check = |payload: &str, path: &str| {
+        refused(&message, &table, payload, Class::Expectation, path);
+        // Nothing of it stays.
+        let mut decoder = decoder(&message, &table);
+        assert!(decoder.decode(&hex(payload)).is_err());
+        decoder.decode(&[]).unwrap();
+        assert_eq!(print(&decoder.finish().unwrap()), rows(&message, &table, &[""]).unwrap());
+    };
+    check("0806", "n");
+    check("12(616263)", "s");
+    check("12()", "s");
+    check("19000000000000f0bf", "d");
+    check("19000000000000f87f", "d");
+    check("22(08ffffffffffffffffff01)", "inner.deep");
+    check("2801", "e");
+    check("3081808080808080808001", "u");
+    check("3801", "b");
+    check("42(08ffffffffffffffffff01)", "t");
+    // The last occurrence counts.
+    assert!(rows(&message, &table, &["0806 0805"]).is_ok());
+    let rejected = rows(&message, &table, &["12(736563726574)"]).unwrap_err();
+    assert!(!rejected.message.contains("secret") && rejected.message.contains("`pattern`"), "{rejected}");
 }
 
 #[test]
