@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use codec::columns::{self, Columns};
 use codec::protobuf::{Decoder, schema};
+use codec::texts::Texts;
 use model::clock::Clock;
 use model::id::PipelineId;
 use pipeline::resolved::Pipeline;
@@ -130,7 +131,8 @@ impl Ingest {
 
     fn new_scratch(&self) -> Result<Scratch, Error> {
         let decoder = Decoder::new(&self.message, &self.columns)?;
-        Ok(Scratch::new(self.pipeline.table.name.to_string(), decoder, self.timestamp_required))
+        let texts = Texts::new(&self.columns)?;
+        Ok(Scratch::new(self.pipeline.table.name.to_string(), decoder, texts, self.timestamp_required))
     }
 }
 

@@ -8,6 +8,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use codec::Rejected;
 use codec::protobuf::Decoder;
+use codec::texts::Texts;
 use model::clock::Minute;
 use model::coordinate::{Sample, SourceId, TopicPartition};
 use model::coverage::{Coverage, Filtered, PartitionCoverage};
@@ -58,14 +59,17 @@ pub(crate) struct Scratch {
 struct Target {
     table: String,
     decoder: Decoder,
+    texts: Texts,
     schema: SchemaRef,
     timestamp_required: bool,
 }
 
 impl Scratch {
-    pub(crate) fn new(table: String, decoder: Decoder, timestamp_required: bool) -> Self {
-        let fields: Vec<FieldRef> = decoder.schema().fields().iter().cloned().chain(record_columns::fields()).collect();
-        let target = Target { table, decoder, schema: Arc::new(Schema::new(fields)), timestamp_required };
+    pub(crate) fn new(table: String, decoder: Decoder, texts: Texts, timestamp_required: bool) -> Self {
+        let mut fields: Vec<FieldRef> = decoder.schema().fields().to_vec();
+        fields.extend(texts.fields().cloned().map(Arc::new));
+        fields.extend(record_columns::fields());
+        let target = Target { table, decoder, texts, schema: Arc::new(Schema::new(fields)), timestamp_required };
         Self { reader: event::Reader::new(), targets: vec![target] }
     }
 }
@@ -171,6 +175,11 @@ impl Ingest {
     }
 
     fn letter(&self, source: &SourceId, minute: Minute, record: &Record<'_>, rejected: Rejected) -> DeadLetter {
+        // The key is a part of its own, and wrong as a whole. Headers and the record's own fields are named by their source.
+        let (part, path) = match rejected.path.as_str() {
+            "@key" => (Part::Key, String::new()),
+            _ => (Part::Value, rejected.path),
+        };
         DeadLetter {
             schema: Tag::of::<DeadLetter>(),
             pipeline_id: self.pipeline_id.clone(),
@@ -189,8 +198,8 @@ impl Ingest {
             headers: record.headers().map(|(name, value)| (name.to_owned(), value.map(Payload::from))).collect(),
             schema_id: record.value_schema().and_then(|schema| schema.schema_id.clone()),
             class: class(rejected.class),
-            part: Part::Value,
-            path: rejected.path,
+            part,
+            path,
             message: rejected.message,
             ordinal: None,
             table: None,
@@ -229,9 +238,15 @@ impl Target {
         {
             return Fate::Dead(rejected);
         }
+        if !self.texts.is_empty()
+            && let Err(rejected) = self.texts.read(record.key(), record.headers())
+        {
+            return Fate::Dead(rejected);
+        }
         match self.decoder.decode(value) {
             Ok(()) => {
                 rows.row(record.offset(), timestamp_us, 0);
+                self.texts.add(1);
                 Fate::Row
             }
             Err(rejected) => Fate::Dead(rejected),
@@ -257,6 +272,7 @@ impl Target {
     /// The rows taken since the last batch.
     fn batch(&mut self, rows: record_columns::Builder) -> Result<RecordBatch, Error> {
         let mut columns = self.decoder.finish()?.columns().to_vec();
+        columns.extend(self.texts.finish()?);
         columns.extend(rows.finish());
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }

@@ -590,6 +590,22 @@ fn a_payload_is_decoded_as_the_pipeline_would() {
 }
 
 #[test]
+fn a_key_and_headers_are_decoded_with_their_value() {
+    let place = Place::with_pipeline();
+    let columns =
+        "\n[table.columns.k]\nfrom = \"@key\"\ntype = \"string\"\n[table.columns.city]\nfrom = \"@header.city\"\n";
+    place.write("dir/pipelines/employee.toml", format!("{}{columns}", include_str!("../demo/employee.toml")));
+    let row = &place.done(&["decode", "--hex", "0805", "--key-hex", "6b31", "--header", "city=00ff"])["rows"][0];
+    assert_eq!((&row["employee_id"], &row["k"], &row["city"]), (&json!(5), &json!("k1"), &json!("AP8=")));
+    let (exit, dead) = place.json(&["decode", "--hex", "0805", "--key-hex", "ff"]);
+    assert_eq!((exit, &dead["dead_letter"]["path"]), (Exit::No, &json!("@key")));
+    let stdin = "0805\n{\"key\":\"azI=\",\"value\":\"CAU=\",\"headers\":[{\"city\":[65]}]}\n";
+    let lines = place.run_with(stdin, &["decode", "--dir", "dir"]).lines();
+    assert_eq!((&lines[0]["rows"][0]["k"], &lines[1]["rows"][0]["k"]), (&json!(null), &json!("k2")));
+    assert_eq!(lines[1]["rows"][0]["city"], "QQ==");
+}
+
+#[test]
 fn lines_of_stdin_are_answered_one_by_one() {
     let place = Place::with_pipeline();
     let stdin = "0805\n\n1203ff\nnot hex\n{\"value\":\"CAU=\",\"offset\":7}\n{\"value\":null}\n";

@@ -29,9 +29,10 @@ pub struct Column {
     /// Its name in the table.
     pub name: String,
     /// Where its value comes from, in terms that a rename of source fields doesn't change: `value:6.1` is field 1 of the
-    /// message in field 6; `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at` are the record's own.
+    /// message in field 6; `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at` are the record's own, `@key` its
+    /// key, `@header.city` its header `city`. Of several columns of one source each has `#` and its name behind it.
     pub source: String,
-    /// The same for people: `team.name`, `@topic`.
+    /// The same for people: `team.name`, `@topic`. Nothing is behind the names.
     pub source_name: String,
     /// Its type.
     pub data_type: Type,
@@ -57,12 +58,23 @@ pub struct Fault {
 /// How a source in the payload begins.
 const VALUE: &str = "value:";
 
+/// The source that is the record's key.
+pub(crate) const KEY: &str = "@key";
+
+/// How a source that is a header begins; its name follows, letter by letter.
+pub(crate) const HEADER: &str = "@header.";
+
+/// What stands between a source and the column's name where several columns are made of the source: a table tells its
+/// columns apart by their sources.
+const NAMED: char = '#';
+
 impl Column {
     /// The field numbers that lead to its value; none for a column that the record itself fills. An unreadable source
     /// is an empty path, which no message has.
     #[must_use]
     pub fn value_path(&self) -> Option<Vec<u32>> {
         let path = self.source.strip_prefix(VALUE)?;
+        let path = path.split(NAMED).next().unwrap_or(path);
         Some(path.split('.').map(str::parse).collect::<Result<_, _>>().unwrap_or_default())
     }
 }

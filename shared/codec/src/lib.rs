@@ -13,6 +13,7 @@ mod expectation;
 mod naming;
 pub mod protobuf;
 mod rejection;
+pub mod texts;
 
 pub use error::Error;
 pub use rejection::{Class, Rejected};

@@ -236,6 +236,10 @@ pub enum From {
     Path(Vec<String>),
     /// `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at`.
     Record(RecordField),
+    /// `@key`: the record's key, as binary or, checked to be UTF-8, as string.
+    Key,
+    /// `@header.NAME`: of the record's headers of this name the last, as binary or, checked to be UTF-8, as string.
+    Header(String),
 }
 
 /// Fields of the Kafka record itself.

@@ -11,7 +11,7 @@ use model::coordinate::SourceId;
 use model::coverage::Filtered;
 use model::failure::Kind;
 use serde_json::json;
-use staging::dead_letter::Class;
+use staging::dead_letter::{Class, Part};
 use staging::key::StagedKey;
 use staging::object::{Object, Projection};
 
@@ -70,6 +70,45 @@ async fn an_expectation_that_is_not_met_is_a_dead_letter_without_the_value_in_wo
     let found: Vec<(i64, Class, &str)> = letters.iter().map(|l| (l.offset, l.class, l.path.as_str())).collect();
     assert_eq!(found, [(2, Class::Expectation, "qty"), (3, Class::Expectation, "id")]);
     assert!(letters.iter().all(|letter| !letter.message.contains("secret")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_and_headers_become_columns_or_dead_letters() {
+    let columns = r#"
+        [table.columns]
+        k = { from = "@key", type = "string", required = true }
+        city = { from = "@header.city", type = "string" }
+        trace = "@header.trace"
+    "#;
+    let shop = Shop::with("", columns);
+    let with = |offset: i64, key: Option<&[u8]>, headers: serde_json::Value| {
+        let mut record = record(offset, A1);
+        record["key"] = key.map_or(serde_json::Value::Null, |key| json!(STANDARD.encode_to_string(key)));
+        record["headers"] = headers;
+        record
+    };
+    let records = [
+        with(1, Some(b"k1"), json!([{"city": [65]}, {"trace": [-1]}, {"city": [66]}])),
+        with(2, None, json!([])),
+        with(3, Some(b""), json!([{"city": null}])),
+        with(4, Some(b"k4"), json!([{"city": [-1]}])),
+    ];
+    let outcome = shop.handle(&event(json!({"orders-0": records}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (4, 2));
+    let batch = rows(&shop.object());
+    let column = |name: &str| batch.column_by_name(name).unwrap();
+    let texts = |name: &str| column(name).as_string::<i32>().iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
+    assert_eq!((texts("k"), texts("city")), (vec!["k1", ""], vec!["B", ""]));
+    assert_eq!((column("city").is_null(1), column("trace").as_binary::<i32>().value(0)), (true, &b"\xff"[..]));
+    let footer: Vec<(String, String)> =
+        shop.object().footer().columns.iter().map(|c| (c.name.clone(), c.source.clone())).collect();
+    assert!(footer.contains(&("city".to_owned(), "@header.city".to_owned())), "{footer:?}");
+    let letters = shop.letters();
+    let found: Vec<_> = letters.iter().map(|l| (l.offset, l.class, l.part, l.path.as_str())).collect();
+    assert_eq!(
+        found,
+        [(2, Class::MissingRequired, Part::Key, ""), (4, Class::InvalidUtf8, Part::Value, "@header.city")]
+    );
 }
 
 fn found_row(batch: &RecordBatch, offset: i64) -> usize {

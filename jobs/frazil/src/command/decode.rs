@@ -40,29 +40,32 @@ pub(crate) fn run(arguments: &Decode, session: &mut Session<'_>) -> Result<Exit,
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
     let mut reader = Reader::open(&pipeline)?;
+    let mut beside = Record::default();
     if let Some(key) = &arguments.key_hex {
-        input::hex(key).map_err(|e| e.at("--key-hex"))?;
+        beside.key = Some(input::hex(key).map_err(|e| e.at("--key-hex"))?);
     }
     for header in &arguments.header {
-        input::header(header)?;
+        let (name, value) = input::header(header)?;
+        beside.headers.push((name.to_owned(), Some(value)));
     }
+    let value = |bytes| Record { value: Some(bytes), ..beside.clone() };
     let encoding = match (&arguments.hex, &arguments.base64) {
         (Some(text), _) if text != "-" => {
-            return one(&Record::value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session);
+            return one(&value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session);
         }
         (_, Some(text)) if text != "-" => {
-            return one(&Record::value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session);
+            return one(&value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session);
         }
         (_, Some(_)) => Encoding::Base64,
         _ => Encoding::Hex,
     };
     if arguments.null {
-        return one(&Record { value: None }, &mut reader, session);
+        return one(&beside, &mut reader, session);
     }
     if let Some(path) = &arguments.file {
-        return one(&Record::value(file(&session.folder.join(path))?), &mut reader, session);
+        return one(&value(file(&session.folder.join(path))?), &mut reader, session);
     }
-    lines(encoding, &mut reader, session)
+    lines(encoding, &beside, &mut reader, session)
 }
 
 fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
@@ -78,7 +81,7 @@ fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    let decoded = reader.read(record.value.as_deref())?;
+    let decoded = reader.read(record)?;
     if session.output.json() {
         document(&decoded, session)?;
     } else {
@@ -100,8 +103,9 @@ fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Resul
     Ok(decoded.exit())
 }
 
-/// One answer a line, in the order of the lines. A line that is no payload is answered too, and the rest goes on.
-fn lines(encoding: Encoding, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
+/// One answer a line, in the order of the lines. A line that is no payload is answered too, and the rest goes on. What
+/// was said of key and headers holds for lines that say nothing of them.
+fn lines(encoding: Encoding, beside: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for number in 1_u64.. {
         let mut line = Vec::new();
@@ -123,8 +127,14 @@ fn lines(encoding: Encoding, reader: &mut Reader, session: &mut Session<'_>) -> 
             continue;
         }
         match input::line(text, encoding) {
-            Ok(record) => {
-                let decoded = reader.read(record.value.as_deref())?;
+            Ok(mut record) => {
+                if record.key.is_none() {
+                    record.key.clone_from(&beside.key);
+                }
+                if record.headers.is_empty() {
+                    record.headers.clone_from(&beside.headers);
+                }
+                let decoded = reader.read(&record)?;
                 document(&decoded, session)?;
                 if decoded.exit() != Exit::Done && exit == Exit::Done {
                     exit = decoded.exit();

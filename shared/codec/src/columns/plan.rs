@@ -9,7 +9,7 @@ use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::defaults::{Defaults, FIELDS_MAX, declared_fields};
-use super::{Column, Columns, Fault, VALUE};
+use super::{Column, Columns, Fault, HEADER, KEY, NAMED, VALUE};
 use crate::{naming, protobuf};
 
 /// The type of a column that the table is laid out by: a column, a field within one, or a record column.
@@ -65,6 +65,7 @@ pub fn plan(message: &MessageDescriptor, table: &Table) -> Result<Columns, Vec<F
     let mut columns = planner.columns();
     planner.check_exclusions();
     planner.check_names(&columns);
+    planner.tell_apart(&mut columns);
     planner.check_types(&columns);
     planner.check_layout(&columns);
     planner.event_time(&mut columns);
@@ -165,6 +166,21 @@ impl Planner<'_> {
                     }
                     _ => (0, name.to_owned(), name.to_owned(), data_type),
                 }
+            }
+            From::Key | From::Header(_) => {
+                let source = match &declaration.from {
+                    From::Header(name) => format!("{HEADER}{name}"),
+                    _ => KEY.to_owned(),
+                };
+                let data_type = declaration.data_type.clone().unwrap_or(Type::Binary);
+                if !matches!(data_type, Type::Binary | Type::String) {
+                    self.fault(&place, format!("`{source}` can't be {data_type}: it can be binary, string"));
+                    return None;
+                }
+                for (_, message) in declaration.expect.misfits(&data_type) {
+                    self.fault(&place, message);
+                }
+                (0, source.clone(), source, data_type)
             }
             From::Path(path) => {
                 let (fields, around) = match self.resolve(path) {
@@ -413,6 +429,26 @@ impl Planner<'_> {
         self.faults.append(&mut faults);
     }
 
+    /// Gives each of several columns of one source a source of its own.
+    fn tell_apart(&mut self, columns: &mut Columns) {
+        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for column in &columns.columns {
+            names.entry(column.source.clone()).or_default().push(column.name.clone());
+        }
+        for column in &mut columns.columns {
+            let Some([first, _, ..]) = names.get(&column.source).map(Vec::as_slice) else { continue };
+            if RECORD_FIELDS.contains(&column.source.as_str()) {
+                // They are staged once, and found by their source alone.
+                if *first != column.name {
+                    let message = format!("`{}` is the column `{first}` already", column.source);
+                    self.faults.push(Fault { place: format!("table.columns.{}", column.name), message });
+                }
+            } else {
+                column.source = format!("{}{NAMED}{}", column.source, column.name);
+            }
+        }
+    }
+
     /// Whether the message can fill the columns, judged by what will fill them.
     fn check_types(&mut self, columns: &Columns) {
         for (index, message) in protobuf::compile(self.message, columns).err().unwrap_or_default() {
@@ -430,6 +466,8 @@ impl Planner<'_> {
         }
     }
 }
+
+const RECORD_FIELDS: [&str; 5] = ["@topic", "@partition", "@offset", "@timestamp", "@ingested_at"];
 
 /// A record field's name in pipeline files and sources, and its column type.
 const fn record_field(field: RecordField) -> (&'static str, Type) {

@@ -229,6 +229,40 @@ fn every_fault_is_reported() {
 }
 
 #[test]
+fn keys_and_headers_are_columns_too() {
+    let mut table = table();
+    table.fields = Fields::Listed;
+    declare(&mut table, "k", From::Key, None);
+    declare(&mut table, "city", From::Header("city.name".to_owned()), Some("string"));
+    check(&employee(), &table, &["k binary @key", "city string @header.city.name"]);
+    declare(&mut table, "n", From::Key, Some("long"));
+    refused(&employee(), &table, &[("table.columns.n", "it can be binary, string")]);
+}
+
+#[test]
+fn columns_of_one_source_are_told_apart() {
+    let mut table = table();
+    table.fields = Fields::Listed;
+    declare(&mut table, "a", path("team.name"), None);
+    declare(&mut table, "b", path("team.name"), Some("binary"));
+    declare(&mut table, "k", From::Key, None);
+    declare(&mut table, "text", From::Key, Some("string"));
+    declare(&mut table, "id", path("id"), None);
+    let sources =
+        ["a string value:6.1#a", "b binary value:6.1#b", "k binary @key#k", "text string @key#text", "id int value:1"];
+    check(&employee(), &table, &sources);
+    let columns = plan(&employee(), &table).unwrap();
+    assert_eq!(columns.columns[1].value_path(), Some(vec![6, 1]));
+    assert_eq!(
+        (columns.columns[1].source_name.as_str(), columns.columns[3].source_name.as_str()),
+        ("team.name", "@key")
+    );
+    declare(&mut table, "o", From::Record(RecordField::Offset), None);
+    declare(&mut table, "p", From::Record(RecordField::Offset), None);
+    refused(&employee(), &table, &[("table.columns.p", "`@offset` is the column `o` already")]);
+}
+
+#[test]
 fn expectations_go_with_the_types_that_sources_have() {
     let mut table = table();
     declare(&mut table, "role", path("role"), None);

@@ -78,7 +78,14 @@ fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Optio
         Some(_) => reader.text(section, "from").and_then(|text| from(reader, &text)),
     };
     let data_type = reader.text(section, "type").and_then(|text| data_type(reader, &text, types));
-    let expect = expectation::read(reader, section, from.as_ref().unwrap_or(&own_name), data_type.as_ref());
+    let bytes = matches!(from, Some(From::Key | From::Header(_)));
+    if let (true, Some(other)) = (bytes, data_type.as_ref().filter(|t| !matches!(t, Type::Binary | Type::String))) {
+        let at = section.get("type").map_or(section.at, |entry| entry.value_at());
+        let message = format!("keys and headers are bytes: a column of one is binary or string, not {other}");
+        reader.fault(at, code::INVALID, message);
+    }
+    let judged = data_type.as_ref().or(if bytes { Some(&Type::Binary) } else { None });
+    let expect = expectation::read(reader, section, from.as_ref().unwrap_or(&own_name), judged);
     let required = reader.flag(section, "required", false);
     let doc = reader.text(section, "doc").map(|text| text.value);
     Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc, expect })
@@ -97,14 +104,20 @@ fn from(reader: &mut Reader<'_>, text: &Text) -> Option<From> {
     if let Some((_, field)) = RECORD_FIELDS.iter().find(|(name, _)| *name == field) {
         return Some(From::Record(*field));
     }
-    if field == "key" || field.strip_prefix("header.").is_some_and(|name| !name.is_empty()) {
-        reader.not_yet(text.at, &text.value);
+    match field.strip_prefix("header.") {
+        _ if field == "key" => return Some(From::Key),
+        Some(name) if !name.is_empty() => return Some(From::Header(name.to_owned())),
+        _ => {}
+    }
+    if matches!(field, "header" | "header.") {
+        reader.fault(text.at, code::INVALID, "a header is named: `@header.NAME`");
         return None;
     }
     let nearest = nearest(field, RECORD_FIELDS.iter().map(|(name, _)| *name).chain(["key", "header"]));
     let nearest = nearest.map(|name| format!("@{name}"));
     let meant = nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-    let known: Vec<String> = RECORD_FIELDS.iter().map(|(name, _)| format!("@{name}")).collect();
+    let mut known: Vec<String> = RECORD_FIELDS.iter().map(|(name, _)| format!("@{name}")).collect();
+    known.extend(["@key", "@header.NAME"].map(str::to_owned));
     let message = format!("`{}` is nothing a record has (it has {}){meant}", text.value, known.join(", "));
     reader.near(text.at, code::INVALID, message, nearest.as_deref());
     None

@@ -433,6 +433,12 @@ fn columns_are_checked() {
     column("a = 3", &["4:5 wrong_type a source path, or a table"]);
     column("a = \"b..c\"", &["4:8 invalid expected a name"]);
     column("a = { from = 'b.\"c' }", &["4:17 invalid not closed"]);
+    column("a = \"@kye\"", &["4:5 invalid did you mean `@key`?"]);
+    column("a = \"@header\"", &["4:5 invalid a header is named: `@header.NAME`"]);
+    column("a = \"@header.\"", &["4:5 invalid a header is named"]);
+    column("a = { from = \"@key\", type = \"long\" }", &["4:29 invalid binary or string, not long"]);
+    column("a = { from = \"@header.x\", pattern = \"x\" }", &["4:37 invalid of the type binary"]);
+    column("a = { from = \"@header.x\", type = \"string\", pattern = \"x\" }", &[]);
     column("a = \"@timestmp\"", &["4:5 invalid did you mean `@timestamp`?"]);
     column("a = { type = \"bigint\" }", &["4:15 invalid did you mean `long`?"]);
     column("a = { type = \"struct<x: array>\" }", &["4:25 invalid did you mean `list`?"]);

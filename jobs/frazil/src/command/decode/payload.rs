@@ -1,10 +1,16 @@
 //! One payload at a time through the pipeline's own decoder.
 
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{FieldRef, Schema};
 use codec::columns;
 use codec::protobuf::{Decoder, schema};
+use codec::texts::Texts;
 use model::failure::Kind;
 use pipeline::resolved::Pipeline;
 
+use super::input::Record;
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::value;
@@ -42,6 +48,7 @@ impl Decoded {
 /// A pipeline's decoder.
 pub(super) struct Reader {
     decoder: Decoder,
+    texts: Texts,
 }
 
 impl Reader {
@@ -61,23 +68,27 @@ impl Reader {
             }
         })?;
         let decoder = Decoder::new(&message, &columns).map_err(|e| codec_failure(&e))?;
-        Ok(Self { decoder })
+        let texts = Texts::new(&columns).map_err(|e| codec_failure(&e))?;
+        Ok(Self { decoder, texts })
     }
 
-    /// Decodes one value.
+    /// Decodes one record.
     ///
     /// # Errors
     /// Never for a bad payload, which is an answer.
-    pub(super) fn read(&mut self, value: Option<&[u8]>) -> Result<Decoded, Failure> {
-        let Some(value) = value else { return Ok(Decoded::Tombstone) };
-        if let Err(rejected) = self.decoder.decode(value) {
+    pub(super) fn read(&mut self, record: &Record) -> Result<Decoded, Failure> {
+        let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
+        let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
+        let read = self.texts.read(record.key.as_deref(), headers);
+        if let Err(rejected) = read.and_then(|()| self.decoder.decode(value)) {
             return Ok(Decoded::Dead {
                 class: rejected.class.as_str(),
                 path: rejected.path,
                 message: rejected.message,
             });
         }
-        let batch = self.decoder.finish().map_err(|e| codec_failure(&e))?;
+        self.texts.add(1);
+        let batch = self.batch().map_err(|e| codec_failure(&e))?;
         let rows = (0..batch.num_rows()).map(|n| {
             let unwritable = |e| Failure::of(Kind::Bug, "decode.value", &e);
             let mut json = Vec::new();
@@ -89,6 +100,19 @@ impl Reader {
             Ok(Row { json, cells: cells.collect::<Result<_, Failure>>()? })
         });
         Ok(Decoded::Rows(rows.collect::<Result<_, Failure>>()?))
+    }
+}
+
+impl Reader {
+    /// The rows of the record that was read last: columns of the value, then those of key and headers.
+    fn batch(&mut self) -> Result<RecordBatch, codec::Error> {
+        let batch = self.decoder.finish()?;
+        let mut fields: Vec<FieldRef> = batch.schema_ref().fields().to_vec();
+        fields.extend(self.texts.fields().cloned().map(Arc::new));
+        let rows = batch.num_rows();
+        let columns = batch.columns().iter().cloned().chain(self.texts.finish()?).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
     }
 }
 
