@@ -30,7 +30,7 @@ pub enum Error {
         /// Its topics.
         known: Vec<String>,
     },
-    /// The `[table]` block does not fit the message.
+    /// The `[value]` or the `[table]` block does not fit the message.
     #[error("the columns can't be made: {}", .faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Columns {
         /// Every fault.

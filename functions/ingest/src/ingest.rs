@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use codec::columns::{self, Columns};
-use codec::protobuf::{Decoder, schema};
+use codec::protobuf::{Decoder, Filter, schema};
 use codec::texts::Texts;
 use model::clock::Clock;
 use model::id::PipelineId;
@@ -45,7 +45,8 @@ impl IngestConfig {
     /// Reads the pipeline's schema, plans its columns and names its content, for an embedded pipeline.
     ///
     /// # Errors
-    /// [`Error::Decode`] when the schema can't be used, [`Error::Columns`] when the `[table]` block does not fit it.
+    /// [`Error::Decode`] when the schema can't be used, [`Error::Columns`] when what the pipeline file says of values and
+    /// columns does not fit it.
     pub fn load(
         pipeline: Pipeline,
         pipeline_id: PipelineId,
@@ -53,7 +54,8 @@ impl IngestConfig {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let message = schema::load(&pipeline.value.schema)?;
-        let columns = columns::plan(&message, &pipeline.table).map_err(|faults| Error::Columns { faults })?;
+        let columns = columns::plan_records(&message, &pipeline.value, &pipeline.table)
+            .map_err(|faults| Error::Columns { faults })?;
         let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
         Ok(Self { pipeline, pipeline_id, pipeline_file_hash, apply_sequence: 0, message, columns, store, clock })
@@ -132,7 +134,8 @@ impl Ingest {
     fn new_scratch(&self) -> Result<Scratch, Error> {
         let decoder = Decoder::new(&self.message, &self.columns)?;
         let texts = Texts::new(&self.columns)?;
-        Ok(Scratch::new(self.pipeline.table.name.to_string(), decoder, texts, self.timestamp_required))
+        let filter = Filter::new(&self.message, &self.columns)?;
+        Ok(Scratch::new(self.pipeline.table.name.to_string(), filter, decoder, texts, self.timestamp_required))
     }
 }
 

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use codec::Rejected;
-use codec::protobuf::Decoder;
+use codec::protobuf::{Decoder, Filter};
 use codec::texts::Texts;
 use model::clock::Minute;
 use model::coordinate::{Sample, SourceId, TopicPartition};
@@ -52,6 +52,7 @@ pub struct Staged {
 /// The buffers of one invocation, kept for the next.
 pub(crate) struct Scratch {
     reader: event::Reader,
+    filter: Option<Filter>,
     targets: Vec<Target>,
 }
 
@@ -65,12 +66,18 @@ struct Target {
 }
 
 impl Scratch {
-    pub(crate) fn new(table: String, decoder: Decoder, texts: Texts, timestamp_required: bool) -> Self {
+    pub(crate) fn new(
+        table: String,
+        filter: Option<Filter>,
+        decoder: Decoder,
+        texts: Texts,
+        timestamp_required: bool,
+    ) -> Self {
         let mut fields: Vec<FieldRef> = decoder.schema().fields().to_vec();
         fields.extend(texts.fields().cloned().map(Arc::new));
         fields.extend(record_columns::fields());
         let target = Target { table, decoder, texts, schema: Arc::new(Schema::new(fields)), timestamp_required };
-        Self { reader: event::Reader::new(), targets: vec![target] }
+        Self { reader: event::Reader::new(), filter, targets: vec![target] }
     }
 }
 
@@ -95,7 +102,7 @@ impl Ingest {
     }
 
     fn plan_in(&self, scratch: &mut Scratch, body: &[u8], minute: Minute) -> Result<Staged, Error> {
-        let Scratch { reader, targets } = scratch;
+        let Scratch { reader, filter, targets } = scratch;
         let event = reader.read(body)?;
         let source = self.source(&event)?;
         self.only_own_topics(&event)?;
@@ -119,8 +126,9 @@ impl Ingest {
                     headers: record.headers(),
                 });
                 // Which table a record goes to will be asked here; all go to the first one.
-                let fate = match (targets.first_mut(), rows.first_mut()) {
-                    (Some(target), Some(rows)) => target.take(&record, rows),
+                let fate = match (left_out(filter.as_mut(), &record), targets.first_mut(), rows.first_mut()) {
+                    (Some(fate), ..) => fate,
+                    (None, Some(target), Some(rows)) => target.take(&record, rows),
                     _ => Fate::Filtered(Filtered::Filter),
                 };
                 covered.add(&record, &fate);
@@ -225,6 +233,16 @@ impl Ingest {
             tables: Vec::new(),
             columns: self.footer_columns.clone(),
         }
+    }
+}
+
+/// What becomes of a record that the filter does not take. A tombstone has nothing to filter by.
+#[inline]
+fn left_out(filter: Option<&mut Filter>, record: &Record<'_>) -> Option<Fate> {
+    match filter?.takes(record.value()?) {
+        Ok(true) => None,
+        Ok(false) => Some(Fate::Filtered(Filtered::Filter)),
+        Err(rejected) => Some(Fate::Dead(rejected)),
     }
 }
 

@@ -606,6 +606,17 @@ fn a_key_and_headers_are_decoded_with_their_value() {
 }
 
 #[test]
+fn a_record_that_the_filter_leaves_out_is_no_dead_letter() {
+    let place = Place::with_pipeline();
+    let filter = "keep_raw = false\nfilter = { field = \"role\", in = [\"ARCHITECT\"] }\n[table]\n";
+    place.write("dir/pipelines/employee.toml", include_str!("../demo/employee.toml").replace("[table]\n", filter));
+    let document = place.done(&["decode", "--hex", "0805"]);
+    assert_eq!((&document["filtered"], &document["rows"]), (&json!("filter"), &json!([])));
+    assert_eq!(place.done(&["decode", "--hex", "08053802"])["rows"][0]["employee_id"], 5);
+    assert_eq!(place.json(&["decode", "--hex", "1203ff"]).1["dead_letter"]["class"], "truncated");
+}
+
+#[test]
 fn lines_of_stdin_are_answered_one_by_one() {
     let place = Place::with_pipeline();
     let stdin = "0805\n\n1203ff\nnot hex\n{\"value\":\"CAU=\",\"offset\":7}\n{\"value\":null}\n";

@@ -10,7 +10,7 @@ use pipeline::resolved::{ColumnCase, UnknownFields};
 use pipeline::types::Type;
 use serde::{Deserialize, Serialize};
 
-pub use plan::plan;
+pub use plan::{plan, plan_records};
 
 /// A table's columns, in order, and what else decoding depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,20 @@ pub struct Columns {
     pub column_case: ColumnCase,
     /// What happens to a record with fields that the schema doesn't know.
     pub unknown_fields: UnknownFields,
+    /// Which records are taken; all where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
+}
+
+/// Takes the records with one of some values in a field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// The field, as a column's `source` names it.
+    pub source: String,
+    /// The same for people.
+    pub source_name: String,
+    /// The values as text: numbers in digits, enums by name, `true` and `false`.
+    pub values: Vec<String>,
 }
 
 /// One column.

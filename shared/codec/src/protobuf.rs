@@ -3,6 +3,7 @@
 mod arrays;
 mod compile;
 mod decoder;
+mod filter;
 mod json;
 mod level;
 pub(crate) mod mapping;
@@ -18,3 +19,4 @@ mod tests;
 
 pub(crate) use compile::compile;
 pub use decoder::Decoder;
+pub use filter::Filter;

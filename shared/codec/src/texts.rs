@@ -217,9 +217,12 @@ mod tests {
         }
     }
 
+    fn planned(columns: Vec<columns::Column>) -> Columns {
+        Columns { columns, column_case: ColumnCase::Lower, unknown_fields: UnknownFields::Ignore, filter: None }
+    }
+
     fn texts(columns: Vec<columns::Column>) -> Texts {
-        let (column_case, unknown_fields) = (ColumnCase::Lower, UnknownFields::Ignore);
-        Texts::new(&Columns { columns, column_case, unknown_fields }).unwrap()
+        Texts::new(&planned(columns)).unwrap()
     }
 
     #[test]
@@ -267,7 +270,6 @@ mod tests {
         check(Some(b"k"), Some(b"view"), Class::Expectation, "@header.kind");
         texts.read(Some(b"k"), []).unwrap();
         let wrong = column("k", KEY, Type::Long);
-        let (column_case, unknown_fields) = (ColumnCase::Lower, UnknownFields::Ignore);
-        assert!(Texts::new(&Columns { columns: vec![wrong], column_case, unknown_fields }).is_err());
+        assert!(Texts::new(&planned(vec![wrong])).is_err());
     }
 }

@@ -78,7 +78,7 @@ const VALUE: &[Key] = &[
     only("keep_raw", "false", &["true"]),
     later("unavailable"),
     later("confluent_indexes"),
-    later("filter").table(&[later("field"), later("in")]),
+    now("filter").table(&[now("field"), now("in")]),
     later("explode"),
 ];
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::expectation::Expectations;
+use crate::expectation::{Expectations, Literal};
 use crate::types::Type;
 
 /// One pipeline in one environment.
@@ -36,7 +36,7 @@ pub struct Source {
 }
 
 /// The `[value]` block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Value {
     /// The payload's format.
     pub format: Format,
@@ -44,6 +44,19 @@ pub struct Value {
     pub framing: Framing,
     /// Where its schema comes from.
     pub schema: Schema,
+    /// Which records are taken; all where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
+}
+
+/// Takes the records with one of some values in a field. Others are counted as filtered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Filter {
+    /// A path of source field names into the value.
+    pub field: Vec<String>,
+    /// The values.
+    #[serde(rename = "in")]
+    pub one_of: Vec<Literal>,
 }
 
 /// Payload formats.

@@ -111,6 +111,30 @@ async fn keys_and_headers_become_columns_or_dead_letters() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_the_filter_does_not_take_is_counted_and_nothing_else_is_asked_of_it() {
+    let filter = "filter = { field = \"id\", in = [\"a1\", \"\"] }";
+    let shop = Shop::of("", filter, "[table.columns]\nqty = { max = 5 }");
+    let event = event(json!({"orders-0": [
+        record(1, A1),
+        // Beyond the expectation, in a record that is left out and in one that is not.
+        record(2, b"\x0a\x01b\x10\x06"),
+        record(3, b"\x10\x06"),
+        record(4, b""),
+        {"offset": 5},
+        // No message at all.
+        record(6, b"\x0a\x01b\x10"),
+    ]}));
+    let outcome = shop.handle(&event).await.unwrap();
+    assert_eq!(outcome.filtered, BTreeMap::from([(Filtered::Filter, 1), (Filtered::Tombstone, 1)]));
+    assert_eq!((outcome.records, outcome.dead_letters), (6, 2));
+    assert_eq!(orders(&shop.object()), [order(0, 1, "a1", 1), order(0, 4, "", 0)]);
+    let covered = shop.object().footer().coverage.get(&at("orders", 0)).unwrap().clone();
+    assert_eq!(covered.filtered[&Filtered::Filter], offsets(&[(2, 2)]));
+    let classes: Vec<(i64, Class)> = shop.letters().iter().map(|letter| (letter.offset, letter.class)).collect();
+    assert_eq!(classes, [(3, Class::Expectation), (6, Class::Truncated)]);
+}
+
 fn found_row(batch: &RecordBatch, offset: i64) -> usize {
     let offsets = batch.column_by_name("_kafka_offset").unwrap();
     offsets.as_primitive::<Int64Type>().values().iter().position(|o| *o == offset).unwrap()

@@ -46,6 +46,11 @@ impl Shop {
 
     /// With more lines under `[source]` and `[table]`.
     pub(crate) fn with(source: &str, table: &str) -> Self {
+        Self::of(source, "", table)
+    }
+
+    /// With more lines under `[source]`, `[value]` and `[table]`.
+    pub(crate) fn of(source: &str, value: &str, table: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pipelines/orders.toml");
         std::fs::create_dir_all(folder.path().join("schemas")).unwrap();
@@ -59,6 +64,7 @@ impl Shop {
             format = "protobuf"
             framing = "bare"
             schema = {{ proto = "schemas/orders.proto", message = "shop.Order" }}
+            {value}
             [table]
             name = "{TABLE}"
             mode = "append"

@@ -21,12 +21,15 @@ const PAYLOAD_BYTES_MAX: u64 = 100 * 1024 * 1024;
 const LINE_BYTES_MAX: u64 = 2 * PAYLOAD_BYTES_MAX + 64 * 1024;
 
 /// The body of one payload's document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     dead_letter: Option<DeadLetter<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tombstone: bool,
+    /// By what the record was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filtered: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,6 +97,7 @@ fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Resul
                 }
             }
             Decoded::Tombstone => session.output.text("a tombstone: no row")?,
+            Decoded::Filtered => session.output.text("left out by the filter: no row")?,
             Decoded::Dead { class, path, message } => {
                 let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
                 session.output.text(&format!("a dead letter, {class}{at}: {message}"))?;
@@ -152,11 +156,12 @@ fn lines(encoding: Encoding, beside: &Record, reader: &mut Reader, session: &mut
 
 fn document(decoded: &Decoded, session: &mut Session<'_>) -> Result<(), Failure> {
     let (rows, body) = match decoded {
-        Decoded::Rows(rows) => (rows.as_slice(), Body { dead_letter: None, tombstone: false }),
-        Decoded::Tombstone => (&[][..], Body { dead_letter: None, tombstone: true }),
+        Decoded::Rows(rows) => (rows.as_slice(), Body::default()),
+        Decoded::Tombstone => (&[][..], Body { tombstone: true, ..Body::default() }),
+        Decoded::Filtered => (&[][..], Body { filtered: Some("filter"), ..Body::default() }),
         Decoded::Dead { class, path, message } => {
             let dead_letter = Some(DeadLetter { class, path, message });
-            return session.output.line("decode", &Body { dead_letter, tombstone: false });
+            return session.output.line("decode", &Body { dead_letter, ..Body::default() });
         }
     };
     let mut json = vec![b'['];

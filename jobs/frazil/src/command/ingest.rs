@@ -102,7 +102,7 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
         ingest::Error::Decode(e) if e.kind() == Kind::Misconfigured => {
             Some("mend the schema, or the `[value]` block that names it")
         }
-        ingest::Error::Columns { .. } => Some("change the pipeline file's `[table]` block, or the message"),
+        ingest::Error::Columns { .. } => Some("change the pipeline file where that says, or the message"),
         ingest::Error::Store(e) | ingest::Error::NotStored { source: Some(e), .. }
             if e.kind() == Kind::Misconfigured =>
         {

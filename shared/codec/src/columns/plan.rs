@@ -1,15 +1,17 @@
 use std::collections::BTreeMap;
 
-use pipeline::expectation::Expectations;
+use pipeline::expectation::{Expectations, Literal};
 use pipeline::partition;
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, Fields, From, Mode, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+    Value,
 };
 use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::defaults::{Defaults, FIELDS_MAX, declared_fields};
-use super::{Column, Columns, Fault, HEADER, KEY, NAMED, VALUE};
+use super::{Column, Columns, Fault, Filter, HEADER, KEY, NAMED, VALUE};
+use crate::protobuf::mapping::{Number, Shape};
 use crate::{naming, protobuf};
 
 /// The type of a column that the table is laid out by: a column, a field within one, or a record column.
@@ -60,9 +62,22 @@ fn within<'p>(path: &'p str, name: &str) -> Option<&'p str> {
 /// # Errors
 /// Every fault of the block, not just the first.
 pub fn plan(message: &MessageDescriptor, table: &Table) -> Result<Columns, Vec<Fault>> {
+    plan_of(message, None, table)
+}
+
+/// Decides a table's columns, and what else the pipeline file asks of payloads: [`plan`] with the `[value]` block.
+///
+/// # Errors
+/// Every fault of both blocks.
+pub fn plan_records(message: &MessageDescriptor, value: &Value, table: &Table) -> Result<Columns, Vec<Fault>> {
+    plan_of(message, Some(value), table)
+}
+
+fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) -> Result<Columns, Vec<Fault>> {
     let mut planner =
         Planner { message, table, defaults: Defaults::new(table.column_case, &table.exclude), faults: Vec::new() };
-    let mut columns = planner.columns();
+    let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
+    let mut columns = Columns { filter, ..planner.columns() };
     planner.check_exclusions();
     planner.check_names(&columns);
     planner.tell_apart(&mut columns);
@@ -118,7 +133,7 @@ impl Planner<'_> {
             }
             listed.extend(declared.into_values().flatten());
         }
-        Columns { columns: listed, column_case: table.column_case, unknown_fields: table.unknown_fields }
+        Columns { columns: listed, column_case: table.column_case, unknown_fields: table.unknown_fields, filter: None }
     }
 
     /// The column of a field that nothing is said about.
@@ -228,6 +243,69 @@ impl Planner<'_> {
             };
             (field, column)
         })
+    }
+
+    /// The filter on a field, its values as the texts that a column of strings would hold.
+    fn filter(&mut self, filter: &resolved::Filter) -> Option<Filter> {
+        const PLACE: &str = "value.filter";
+        let fields = match self.resolve(&filter.field) {
+            Ok((fields, _)) => fields,
+            Err(message) => {
+                self.fault(PLACE, message);
+                return None;
+            }
+        };
+        let field = fields.last()?;
+        let mut shape = Shape::of(field);
+        if let Shape::Wrapper(inner) = &shape {
+            shape = Shape::of(inner);
+        }
+        let names: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
+        let name = names.join(".");
+        let kind = match &shape {
+            _ if field.is_list() || field.is_map() => None,
+            Shape::Text => Some("a string"),
+            Shape::Enum(_) => Some("the name of one of its values"),
+            Shape::Number(Number::Bool) => Some("true or false"),
+            Shape::Number(Number::Float | Number::Double) => None,
+            Shape::Number(_) => Some("a whole number"),
+            _ => None,
+        };
+        let Some(kind) = kind else {
+            let message =
+                format!("`{name}` can't be filtered by: that takes a string, an enum, a whole number or a boolean");
+            self.fault(PLACE, message);
+            return None;
+        };
+        let mut values = Vec::with_capacity(filter.one_of.len());
+        for literal in &filter.one_of {
+            match (literal, &shape) {
+                (Literal::Text(text), Shape::Text) => values.push(text.clone()),
+                (Literal::Text(text), Shape::Enum(known)) => {
+                    let all = &known.enum_descriptor_proto().value;
+                    // Of several names of one number columns have the first, and a number without a name is its own.
+                    match all.iter().find(|value| value.name() == text) {
+                        Some(named) => {
+                            let first = all.iter().find(|value| value.number() == named.number());
+                            values.push(first.unwrap_or(named).name().to_owned());
+                        }
+                        None if text.parse::<i32>().is_ok() => values.push(text.clone()),
+                        None => {
+                            let hint = naming::nearest(text, all.iter().map(|value| value.name()))
+                                .map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
+                            self.fault(PLACE, format!("{} has no value `{text}`{hint}", known.full_name()));
+                        }
+                    }
+                }
+                (Literal::Boolean(flag), Shape::Number(Number::Bool)) => values.push(flag.to_string()),
+                (Literal::Integer(number), Shape::Number(kind)) if *kind != Number::Bool => {
+                    values.push(number.to_string());
+                }
+                (other, _) => self.fault(PLACE, format!("a value of `{name}` is {kind}, not {other}")),
+            }
+        }
+        let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
+        Some(Filter { source: format!("{VALUE}{}", numbers.join(".")), source_name: name, values })
     }
 
     fn check_name(&mut self, declaration: &ColumnDeclaration, place: &str) {

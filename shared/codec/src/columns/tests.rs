@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, RecordField, Table, TableName, Types,
-    UnknownFields,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Late, Mode, RecordField,
+    Schema, Table, TableName, Types, UnknownFields, Value,
 };
 use prost_reflect::MessageDescriptor;
 
@@ -30,6 +30,12 @@ pub(crate) fn table() -> Table {
         columns: Vec::new(),
         properties: BTreeMap::new(),
     }
+}
+
+/// A block of bare payloads.
+pub(crate) fn value(filter: Option<Filter>) -> Value {
+    let schema = Schema::Proto { path: "test.proto".into(), message: "M".to_owned() };
+    Value { format: Format::Protobuf, framing: Framing::Bare, schema, filter }
 }
 
 pub(crate) fn path(path: &str) -> From {

@@ -6,7 +6,7 @@ use pipeline::resolved::UnknownFields;
 use prost_reflect::MessageDescriptor;
 
 use super::level::Level;
-use super::program::{Message, Output};
+use super::program::{Message, Output, Source};
 use super::wire::Reader;
 use super::{arrays, compile, run};
 use crate::columns::Columns;
@@ -95,6 +95,18 @@ impl Decoder {
             level.rewind(rows);
             stop.into_rejected()
         })
+    }
+
+    /// The text of the only column in the last row, where it has one.
+    pub(crate) fn only_text(&self) -> Option<&[u8]> {
+        let output = self.outputs.first()?;
+        let Source::Text(slot) = output.source else { return None };
+        self.level.last_text(slot, output.valid)
+    }
+
+    /// Drops the rows since the last batch.
+    pub(crate) fn forget(&mut self) {
+        self.level.rewind(0);
     }
 
     /// Rows since the last batch.

@@ -369,6 +369,13 @@ impl Level {
         self.bits.get(slot).is_some_and(|column| is_set(column, self.rows))
     }
 
+    /// A text of the last closed row, where its validity bit is set or there is none.
+    pub(crate) fn last_text(&self, slot: usize, valid: Option<usize>) -> Option<&[u8]> {
+        let row = self.rows.checked_sub(1)?;
+        let is_valid = valid.is_none_or(|bit| self.bits.get(bit).is_some_and(|column| is_set(column, row)));
+        self.texts.get(slot).filter(|_| is_valid).map(|text| text.row(row))
+    }
+
     #[inline(always)]
     pub(crate) fn moment(&self, slot: usize) -> Moment {
         self.moments.get(slot).copied().unwrap_or_default()

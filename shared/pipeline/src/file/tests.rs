@@ -7,8 +7,8 @@ use super::*;
 use crate::expectation::{Expectations, Literal};
 use crate::partition;
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Fold, Format, Framing, From, Late, Mode, RecordField,
-    Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Late, Mode,
+    RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
 };
 use crate::types::Type;
 
@@ -124,6 +124,7 @@ retention = "9d"
                 path: "/project/schemas/employee.desc".into(),
                 message: "gsr.proto.post.Employee".to_owned(),
             },
+            filter: None,
         },
         table: Table {
             name: TableName { namespace: "bigdata".to_owned(), name: "employee".to_owned() },
@@ -355,6 +356,27 @@ fn expectations_go_with_their_columns() {
     check("pattern = \"(\"", &["2:17 invalid no regular expression: unclosed group"]);
     check("from = \"@offset\", min = 1", &["2:31 invalid not for a record's own fields"]);
     check("mn = 1", &["2:7 unknown_key did you mean `min`?"]);
+}
+
+#[test]
+fn a_filter_has_a_field_and_values() {
+    let value = |line: &str| format!("{SOURCE}{VALUE}{line}\n{TABLE}");
+    let filter =
+        parse_named(&value("filter = { field = 'a.\"b.c\"', in = [\"x\", \"${shout}\"] }")).unwrap().value.filter;
+    let expected = Filter {
+        field: ["a", "b.c"].map(str::to_owned).into(),
+        one_of: ["x", "BIG"].map(|text| Literal::Text(text.to_owned())).into(),
+    };
+    assert_eq!(filter, Some(expected));
+    let check = |line: &str, expected: &[&str]| check(&value(line), expected);
+    check("filter = \"x\"", &["7:10 wrong_type a table"]);
+    check("filter = {}", &["7:1 missing needs `field`", "7:1 missing needs `in`"]);
+    check("filter = { field = \"a b\", in = [] }", &["7:23 invalid unexpected text", "7:32 invalid at least one"]);
+    check("filter = { field = \"@key\", in = [1] }", &["7:20 invalid names a field of the value; `@key` is none"]);
+    check(
+        "filter = { filed = \"a\", in = [1] }",
+        &["7:1 missing needs `field`", "7:12 unknown_key did you mean `field`?"],
+    );
 }
 
 #[test]

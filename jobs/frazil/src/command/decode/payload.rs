@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema};
-use codec::columns;
-use codec::protobuf::{Decoder, schema};
+use codec::protobuf::{Decoder, Filter, schema};
 use codec::texts::Texts;
+use codec::{Rejected, columns};
 use model::failure::Kind;
 use pipeline::resolved::Pipeline;
 
@@ -31,6 +31,8 @@ pub(super) enum Decoded {
     Rows(Vec<Row>),
     /// A null value: in the modes there are it makes no row.
     Tombstone,
+    /// The pipeline's filter leaves it out.
+    Filtered,
     /// It can never be a row.
     Dead { class: &'static str, path: String, message: String },
 }
@@ -39,7 +41,7 @@ impl Decoded {
     /// The command was done; for a dead letter the answer is no.
     pub(super) const fn exit(&self) -> Exit {
         match self {
-            Self::Rows(_) | Self::Tombstone => Exit::Done,
+            Self::Rows(_) | Self::Tombstone | Self::Filtered => Exit::Done,
             Self::Dead { .. } => Exit::No,
         }
     }
@@ -47,6 +49,7 @@ impl Decoded {
 
 /// A pipeline's decoder.
 pub(super) struct Reader {
+    filter: Option<Filter>,
     decoder: Decoder,
     texts: Texts,
 }
@@ -55,13 +58,13 @@ impl Reader {
     /// Loads the pipeline's schema and plans its columns.
     ///
     /// # Errors
-    /// When the schema can't be used or the `[table]` block does not fit it.
+    /// When the schema can't be used, or the `[value]` or `[table]` block does not fit it.
     pub(super) fn open(pipeline: &Pipeline) -> Result<Self, Failure> {
         let message = schema::load(&pipeline.value.schema).map_err(|e| codec_failure(&e))?;
-        let columns = columns::plan(&message, &pipeline.table).map_err(|faults| {
+        let columns = columns::plan_records(&message, &pipeline.value, &pipeline.table).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let failure = Failure::usage("pipeline.columns", lines.join("\n"))
-                .remedy("change the pipeline file's `[table]` block, or the message");
+                .remedy("change the pipeline file where that says, or the message");
             match faults.first() {
                 Some(first) => failure.at(first.place.clone()),
                 None => failure,
@@ -69,7 +72,8 @@ impl Reader {
         })?;
         let decoder = Decoder::new(&message, &columns).map_err(|e| codec_failure(&e))?;
         let texts = Texts::new(&columns).map_err(|e| codec_failure(&e))?;
-        Ok(Self { decoder, texts })
+        let filter = Filter::new(&message, &columns).map_err(|e| codec_failure(&e))?;
+        Ok(Self { filter, decoder, texts })
     }
 
     /// Decodes one record.
@@ -78,14 +82,15 @@ impl Reader {
     /// Never for a bad payload, which is an answer.
     pub(super) fn read(&mut self, record: &Record) -> Result<Decoded, Failure> {
         let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
+        match self.filter.as_mut().map_or(Ok(true), |filter| filter.takes(value)) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Decoded::Filtered),
+            Err(rejected) => return Ok(dead(rejected)),
+        }
         let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
         let read = self.texts.read(record.key.as_deref(), headers);
         if let Err(rejected) = read.and_then(|()| self.decoder.decode(value)) {
-            return Ok(Decoded::Dead {
-                class: rejected.class.as_str(),
-                path: rejected.path,
-                message: rejected.message,
-            });
+            return Ok(dead(rejected));
         }
         self.texts.add(1);
         let batch = self.batch().map_err(|e| codec_failure(&e))?;
@@ -114,6 +119,10 @@ impl Reader {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
     }
+}
+
+fn dead(rejected: Rejected) -> Decoded {
+    Decoded::Dead { class: rejected.class.as_str(), path: rejected.path, message: rejected.message }
 }
 
 fn codec_failure(error: &codec::Error) -> Failure {

@@ -1,10 +1,10 @@
 //! Payloads written out by hand, with what protobuf's documentation says they are.
 
 use pipeline::expectation::{Expectations, Literal};
-use pipeline::resolved::UnknownFields;
+use pipeline::resolved::{From, UnknownFields};
 
 use super::*;
-use crate::columns::tests::{declare, path};
+use crate::columns::tests::{declare, path, value};
 
 #[test]
 fn unsigned_integers_stay_unsigned() {
@@ -63,6 +63,58 @@ fn what_is_expected_is_asked_of_every_value_that_is_there() {
     assert!(rows(&message, &table, &["0806 0805"]).is_ok());
     let rejected = rows(&message, &table, &["12(736563726574)"]).unwrap_err();
     assert!(!rejected.message.contains("secret") && rejected.message.contains("`pattern`"), "{rejected}");
+}
+
+#[test]
+fn a_filter_looks_at_one_field_of_any_record() {
+    let message = proto3(
+        "enum E { option allow_alias = true; ZERO = 0; ONE = 1; UNO = 1; } message N { optional string s = 1; }
+         message M { N n = 1; E e = 2; sint64 i = 3; bool b = 4; google.protobuf.StringValue w = 5; double d = 6;
+         bytes raw = 7; repeated string list = 8; }",
+    );
+    let planned = |field: &str, one_of: &[Literal]| {
+        let From::Path(field) = path(field) else { panic!("a path") };
+        let filter = pipeline::resolved::Filter { field, one_of: one_of.to_vec() };
+        columns::plan_records(&message, &value(Some(filter)), &table())
+    };
+    let takes = |field: &str, one_of: &[Literal], payload: &str| {
+        let columns = planned(field, one_of).unwrap();
+        super::super::Filter::new(&message, &columns).unwrap().unwrap().takes(&hex(payload))
+    };
+    let text = |text: &str| Literal::Text(text.to_owned());
+    let check = |field: &str, literal: Literal, payload: &str, expected: bool| {
+        assert_eq!(takes(field, &[literal], payload), Ok(expected), "{field} {payload}");
+    };
+    check("n.s", text("a"), "0a(0a(61))", true);
+    check("n.s", text("a"), "0a(0a(62))", false);
+    check("n.s", text(""), "0a()", false);
+    check("n.s", text(""), "0a(0a())", true);
+    check("e", text("UNO"), "1001", true);
+    check("e", text("ZERO"), "", true);
+    check("e", text("7"), "1007", true);
+    check("i", Literal::Integer(-1), "1801", true);
+    check("i", Literal::Integer(0), "1801", false);
+    check("b", Literal::Boolean(true), "2001", true);
+    check("b", Literal::Boolean(false), "", true);
+    check("w", text("x"), "2a(0a(78))", true);
+    check("w", text(""), "", false);
+    // Whatever else is in the record, as long as it is a message.
+    check("b", Literal::Boolean(true), "2001 3a(ff) 9806 01", true);
+    assert_eq!(takes("b", &[Literal::Boolean(true)], "2001 3a05ff").unwrap_err().class, Class::Truncated);
+    assert_eq!(takes("n.s", &[text("a")], "0a(0a(ff))").unwrap_err().path, "n.s");
+    let refused = |field: &str, literal: Literal, part: &str| {
+        let faults = planned(field, &[literal]).unwrap_err();
+        assert_eq!(faults[0].place, "value.filter");
+        assert!(faults.len() == 1 && faults[0].message.contains(part), "{faults:?}");
+    };
+    refused("n.t", text("a"), "did you mean `s`?");
+    refused("e", text("ZERRO"), "did you mean `ZERO`?");
+    refused("e", Literal::Integer(1), "is the name of one of its values, not a whole number");
+    refused("i", text("1"), "is a whole number, not a string");
+    refused("b", Literal::Integer(1), "is true or false");
+    for field in ["d", "raw", "list", "n"] {
+        refused(field, text("a"), "can't be filtered by");
+    }
 }
 
 #[test]

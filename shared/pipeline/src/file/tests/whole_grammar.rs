@@ -29,7 +29,7 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         ("value", "keep_raw = true", Err("keep_raw = true")),
         ("value", "unavailable = \"__debezium_unavailable_value\"", Err("unavailable")),
         ("value", "confluent_indexes = \"zigzag\"", Err("confluent_indexes")),
-        ("value", "filter = { field = \"type\", in = [\"click\"] }", Err("filter")),
+        ("value", "filter = { field = \"type\", in = [\"click\"] }", Ok(())),
         ("value", "explode = \"events\"", Err("explode")),
         ("table", "name = \"${db}.employee\"", Ok(())),
         ("table", "name = \"db.{topic}\"", Err("{topic}")),
