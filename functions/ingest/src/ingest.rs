@@ -9,6 +9,7 @@ use codec::protobuf::{Decoder, Filter, schema};
 use codec::texts::Texts;
 use model::clock::Clock;
 use model::id::PipelineId;
+use model::secret::Secret;
 use pipeline::resolved::Pipeline;
 use prost_reflect::MessageDescriptor;
 use staging::footer;
@@ -39,6 +40,8 @@ pub struct IngestConfig {
     pub store: Arc<dyn Store>,
     /// Where minutes come from.
     pub clock: Arc<dyn Clock>,
+    /// The salt of hashed values; needed only where there are some. See [`crate::salt`].
+    pub salt: Option<Secret>,
 }
 
 impl IngestConfig {
@@ -58,7 +61,14 @@ impl IngestConfig {
             .map_err(|faults| Error::Columns { faults })?;
         let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
-        Ok(Self { pipeline, pipeline_id, pipeline_file_hash, apply_sequence: 0, message, columns, store, clock })
+        let (apply_sequence, salt) = (0, None);
+        Ok(Self { pipeline, pipeline_id, pipeline_file_hash, apply_sequence, message, columns, store, clock, salt })
+    }
+
+    /// The same with a salt.
+    #[must_use]
+    pub fn salted(self, salt: Option<Secret>) -> Self {
+        Self { salt, ..self }
     }
 }
 
@@ -75,6 +85,7 @@ pub struct Ingest {
     pub(crate) timestamp_required: bool,
     message: MessageDescriptor,
     columns: Columns,
+    salt: Option<Secret>,
     /// Buffers between invocations: as many as were ever in use at once.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -92,13 +103,22 @@ impl Ingest {
     /// Compiles the decoder and makes the first buffers.
     ///
     /// # Errors
-    /// [`Error::Decode`] when the columns were planned for another message.
+    /// [`Error::Decode`] when the columns were planned for another message, or values are hashed and there is no salt.
     pub fn new(config: IngestConfig) -> Result<Self, Error> {
         let footer_columns = config.columns.columns.iter().map(footer_column).collect();
         // The other fields of a record are always there.
         let timestamp_required = config.columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
-        let IngestConfig { pipeline, pipeline_id, pipeline_file_hash, apply_sequence, message, columns, store, clock } =
-            config;
+        let IngestConfig {
+            pipeline,
+            pipeline_id,
+            pipeline_file_hash,
+            apply_sequence,
+            message,
+            columns,
+            store,
+            clock,
+            salt,
+        } = config;
         let ingest = Self {
             pipeline,
             pipeline_id,
@@ -110,6 +130,7 @@ impl Ingest {
             timestamp_required,
             message,
             columns,
+            salt,
             scratch: Mutex::default(),
         };
         ingest.keep(ingest.new_scratch()?);
@@ -132,8 +153,8 @@ impl Ingest {
     }
 
     fn new_scratch(&self) -> Result<Scratch, Error> {
-        let decoder = Decoder::new(&self.message, &self.columns)?;
-        let texts = Texts::new(&self.columns)?;
+        let decoder = Decoder::salted(&self.message, &self.columns, self.salt.as_ref())?;
+        let texts = Texts::new(&self.columns, self.salt.as_ref())?;
         let filter = Filter::new(&self.message, &self.columns)?;
         Ok(Scratch::new(self.pipeline.table.name.to_string(), filter, decoder, texts, self.timestamp_required))
     }

@@ -79,6 +79,7 @@ impl Place {
             folder: self.folder.path().to_owned(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
+            variable: |name| (name == "SALT").then(|| "a salt of some length".to_owned()),
             log: |_| {},
         };
         let exit = frazil::run_on(host, std::iter::once("frazil").chain(arguments.iter().copied()));
@@ -603,6 +604,25 @@ fn a_key_and_headers_are_decoded_with_their_value() {
     let lines = place.run_with(stdin, &["decode", "--dir", "dir"]).lines();
     assert_eq!((&lines[0]["rows"][0]["k"], &lines[1]["rows"][0]["k"]), (&json!(null), &json!("k2")));
     assert_eq!(lines[1]["rows"][0]["city"], "QQ==");
+}
+
+#[test]
+fn hashed_values_take_a_salt_that_is_never_shown() {
+    let place = Place::with_pipeline();
+    let file = include_str!("../demo/employee.toml").replace("name = \"name\"", "name = { pii = \"hash\" }");
+    place.write("dir/pipelines/employee.toml", &file);
+    assert_eq!(place.refused(&["decode", "--hex", "1200"]), (Exit::Usage, "environment.pii_salt".to_owned()));
+    place.write("pipelines/employee.toml", &file);
+    place.write("proto/employee.proto", include_str!("../../../proto/employee.proto"));
+    place.write(
+        "frazil.toml",
+        "[env.a]\ndir = \"dir\"\npii_salt = \"env:SALT\"\n[env.b]\ndir = \"dir\"\npii_salt = \"env:UNSET\"\n",
+    );
+    let left = place.run(&["decode", "--hex", "120141", "--json", "--env", "a"]);
+    let hash = left.document()["rows"][0]["name"].as_str().unwrap().to_owned();
+    assert_eq!((left.exit, hash.len(), left.stdout.contains("a salt")), (Exit::Done, 64, false));
+    let left = place.run(&["decode", "--hex", "120141", "--json", "--env", "b"]);
+    assert_eq!((left.exit, &left.document()["error"]["code"]), (Exit::Usage, &json!("environment.pii_salt")));
 }
 
 #[test]

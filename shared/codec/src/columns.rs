@@ -6,7 +6,7 @@ mod plan;
 pub(crate) mod tests;
 
 use pipeline::expectation::Expectations;
-use pipeline::resolved::{ColumnCase, UnknownFields};
+use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
 use pipeline::types::Type;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub struct Column {
     pub name: String,
     /// Where its value comes from, in terms that a rename of source fields doesn't change: `value:6.1` is field 1 of the
     /// message in field 6; `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at` are the record's own, `@key` its
-    /// key, `@header.city` its header `city`. Of several columns of one source each has `#` and its name behind it.
+    /// key, `@header.city` its header `city`. Behind what is hashed or cut stands `|hash` or `|last4`. Of several columns of one source each has `#` and its name behind it.
     pub source: String,
     /// The same for people: `team.name`, `@topic`. Nothing is behind the names.
     pub source_name: String,
@@ -57,6 +57,9 @@ pub struct Column {
     /// What its values must be like.
     #[serde(default, skip_serializing_if = "Expectations::is_empty")]
     pub expect: Expectations,
+    /// What is left of its values: a column that is dropped is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pii: Option<Pii>,
 }
 
 /// What is wrong with a pipeline's `[table]` block for a message.
@@ -82,13 +85,24 @@ pub(crate) const HEADER: &str = "@header.";
 /// columns apart by their sources.
 const NAMED: char = '#';
 
+/// What stands between a source and what is left of it: a hash is another value than what it was made of.
+const TREATED: char = '|';
+
+impl Columns {
+    /// The first column whose values are hashed: decoding takes a salt then.
+    #[must_use]
+    pub fn hashed(&self) -> Option<&Column> {
+        self.columns.iter().find(|column| column.pii == Some(Pii::Hash))
+    }
+}
+
 impl Column {
     /// The field numbers that lead to its value; none for a column that the record itself fills. An unreadable source
     /// is an empty path, which no message has.
     #[must_use]
     pub fn value_path(&self) -> Option<Vec<u32>> {
         let path = self.source.strip_prefix(VALUE)?;
-        let path = path.split(NAMED).next().unwrap_or(path);
+        let path = path.split([NAMED, TREATED]).next().unwrap_or(path);
         Some(path.split('.').map(str::parse).collect::<Result<_, _>>().unwrap_or_default())
     }
 }

@@ -11,9 +11,23 @@ pub mod columns;
 mod error;
 mod expectation;
 mod naming;
+pub(crate) mod pii;
 pub mod protobuf;
 mod rejection;
 pub mod texts;
 
+use columns::Columns;
+use model::secret::Secret;
+use pii::Hasher;
+
 pub use error::Error;
 pub use rejection::{Class, Rejected};
+
+/// What hashes values under a salt, which may be missing only where none is hashed.
+fn hasher(columns: &Columns, salt: Option<&Secret>) -> Result<Hasher, Error> {
+    match (salt, columns.hashed()) {
+        (Some(salt), _) => Ok(Hasher::new(salt)),
+        (None, None) => Ok(Hasher::new(&Secret::new([]))),
+        (None, Some(column)) => Err(Error::NoSalt { column: column.name.clone() }),
+    }
+}

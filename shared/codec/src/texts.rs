@@ -7,10 +7,13 @@ use arrow::array::{ArrayRef, BinaryArray, StringArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::Field;
 use arrow::error::ArrowError;
+use model::secret::Secret;
+use pipeline::resolved::Pii;
 use pipeline::types::Type;
 
 use crate::columns::{Columns, HEADER, KEY};
 use crate::expectation::Rule;
+use crate::pii::{self, Hasher};
 use crate::{Class, Error, Rejected, arrow_types};
 
 /// Arrow's 32-bit offsets end here.
@@ -36,7 +39,11 @@ struct Column {
     /// Where its values come from, for a person.
     source: String,
     required: bool,
+    /// Whether it is a column of strings.
+    is_text: bool,
+    /// Whether what is read must be UTF-8.
     utf8: bool,
+    kept: Option<Kept>,
     rule: Option<Rule>,
     /// The value of the record that was read last, and whether it has one.
     value: Vec<u8>,
@@ -47,12 +54,21 @@ struct Column {
     valid: Vec<bool>,
 }
 
+/// What stays of a value.
+#[derive(Debug)]
+enum Kept {
+    Hash(Arc<Hasher>),
+    Last4,
+}
+
 impl Texts {
-    /// The columns among these that a key or headers fill.
+    /// The columns among these that a key or headers fill, with the salt of those whose values are hashed.
     ///
     /// # Errors
-    /// [`Error::Columns`] when the type of one, or what it expects, can't be.
-    pub fn new(columns: &Columns) -> Result<Self, Error> {
+    /// [`Error::Columns`] when the type of one, or what it expects, can't be; [`Error::NoSalt`] when values are hashed and
+    /// there is no salt.
+    pub fn new(columns: &Columns, salt: Option<&Secret>) -> Result<Self, Error> {
+        let hasher = Arc::new(crate::hasher(columns, salt)?);
         let mut texts = Self { columns: Vec::new(), keys: Vec::new(), headers: HashMap::new(), overfull: None };
         for column in &columns.columns {
             let place = texts.columns.len();
@@ -71,12 +87,24 @@ impl Texts {
             if !matches!(column.data_type, Type::String | Type::Binary) {
                 return Err(refused(format!("column `{}` is neither string nor binary", column.name)));
             }
+            let kept = match column.pii {
+                None => None,
+                Some(Pii::Hash) => Some(Kept::Hash(Arc::clone(&hasher))),
+                Some(Pii::Last4) => Some(Kept::Last4),
+                Some(Pii::Drop) => return Err(refused(format!("column `{}` is dropped", column.name))),
+            };
+            if kept.is_some() && column.data_type != Type::String {
+                return Err(refused(format!("column `{}` is personal data and no string", column.name)));
+            }
             let rule = Rule::of(&column.expect, &column.data_type);
             texts.columns.push(Column {
                 field: arrow_types::field(&column.name, &column.data_type, column.required),
                 source: source.to_owned(),
                 required: column.required,
-                utf8: column.data_type == Type::String,
+                is_text: column.data_type == Type::String,
+                // Bytes are hashed as they are.
+                utf8: column.data_type == Type::String && column.pii != Some(Pii::Hash),
+                kept,
                 rule: rule.map_err(|reason| refused(format!("column `{}`: {reason}", column.name)))?,
                 value: Vec::new(),
                 present: false,
@@ -119,7 +147,9 @@ impl Texts {
                 }
             }
         }
-        self.columns.iter().try_for_each(Column::check)
+        self.columns.iter().try_for_each(Column::check)?;
+        self.columns.iter_mut().for_each(Column::veil);
+        Ok(())
     }
 
     /// Bytes of the record that was read last.
@@ -184,12 +214,22 @@ impl Column {
         met.map_err(|unmet| rejected(Class::Expectation, unmet))
     }
 
+    /// Leaves of personal data what may stay of it.
+    fn veil(&mut self) {
+        let kept = match &self.kept {
+            Some(Kept::Hash(hasher)) if self.present => hasher.hash(&self.value).into_bytes(),
+            Some(Kept::Last4) => pii::last4(&self.value).to_vec(),
+            _ => return,
+        };
+        self.value = kept;
+    }
+
     fn take(&mut self) -> Result<ArrayRef, Error> {
         let offsets = OffsetBuffer::new(std::mem::replace(&mut self.offsets, vec![0]).into());
         let bytes = std::mem::take(&mut self.bytes).into();
         let nulls = NullBuffer::from(std::mem::take(&mut self.valid));
         let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
-        Ok(match self.utf8 {
+        Ok(match self.is_text {
             true => Arc::new(StringArray::try_new(offsets, bytes, nulls)?),
             false => Arc::new(BinaryArray::try_new(offsets, bytes, nulls)?),
         })
@@ -198,7 +238,7 @@ impl Column {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::AsArray;
+    use arrow::array::{Array, AsArray};
     use pipeline::expectation::{Expectations, Literal};
     use pipeline::resolved::{ColumnCase, UnknownFields};
 
@@ -214,6 +254,7 @@ mod tests {
             required: false,
             doc: None,
             expect: Expectations::default(),
+            pii: None,
         }
     }
 
@@ -222,7 +263,7 @@ mod tests {
     }
 
     fn texts(columns: Vec<columns::Column>) -> Texts {
-        Texts::new(&planned(columns)).unwrap()
+        Texts::new(&planned(columns), None).unwrap()
     }
 
     #[test]
@@ -255,6 +296,29 @@ mod tests {
     }
 
     #[test]
+    fn personal_data_is_never_kept_as_it_is() {
+        let mut hashed = column("h", KEY, Type::String);
+        hashed.pii = Some(Pii::Hash);
+        let mut cut = column("c", "@header.card", Type::String);
+        (cut.pii, cut.expect.pattern) = (Some(Pii::Last4), Some("^[0-9]{16}$".to_owned()));
+        let columns = planned(vec![hashed, cut]);
+        assert!(matches!(Texts::new(&columns, None), Err(Error::NoSalt { column }) if column == "h"));
+        let mut texts = Texts::new(&columns, Some(&Secret::new(*b"Jefe"))).unwrap();
+        texts.read(Some(b"what do ya want for nothing?"), [("card", Some(&b"4111111111111234"[..]))]).unwrap();
+        texts.add(1);
+        texts.read(Some(b"\xff"), []).unwrap();
+        texts.add(1);
+        texts.read(None, []).unwrap();
+        texts.add(1);
+        assert_eq!(texts.read(None, [("card", Some(&b"4111"[..]))]).unwrap_err().class, Class::Expectation);
+        let arrays = texts.finish().unwrap();
+        let hashes = arrays[0].as_string::<i32>();
+        assert_eq!(hashes.value(0), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+        assert_eq!((hashes.value(1).len(), hashes.is_null(2)), (64, true));
+        assert_eq!(arrays[1].as_string::<i32>().iter().collect::<Vec<_>>(), [Some("1234"), None, None]);
+    }
+
+    #[test]
     fn what_is_no_value_of_its_column_is_refused() {
         let mut key = column("k", KEY, Type::String);
         key.required = true;
@@ -270,6 +334,6 @@ mod tests {
         check(Some(b"k"), Some(b"view"), Class::Expectation, "@header.kind");
         texts.read(Some(b"k"), []).unwrap();
         let wrong = column("k", KEY, Type::Long);
-        assert!(Texts::new(&planned(vec![wrong])).is_err());
+        assert!(Texts::new(&planned(vec![wrong]), None).is_err());
     }
 }

@@ -128,7 +128,7 @@ pub(crate) const COLUMN: &[Key] = &[
     now("doc"),
     later("unit"),
     later("default"),
-    later("pii"),
+    now("pii"),
     now("min"),
     now("max"),
     now("pattern"),
@@ -147,7 +147,7 @@ const ENVIRONMENT: &[Key] = &[
     now("warehouse"),
     later("region"),
     later("kafka").table(&[later("bootstrap_servers"), later("command_config")]),
-    later("pii_salt"),
+    now("pii_salt"),
     later("mapping").table(&[
         later("batch"),
         later("window"),

@@ -239,6 +239,29 @@ pub struct ColumnDeclaration {
     /// What its values must be like, else the record goes to dead letters.
     #[serde(default, skip_serializing_if = "Expectations::is_empty")]
     pub expect: Expectations,
+    /// What is left of its values before anything is staged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pii: Option<Pii>,
+}
+
+/// What is left of personal data in staged objects and tables. Dead letters keep payloads as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pii {
+    /// HMAC-SHA-256 of the value's text under the environment's salt, 64 lower-case hexadecimal digits.
+    Hash,
+    /// The last four characters of its text; of a text of fewer than eight, half of them.
+    Last4,
+    /// Nothing: there is no such column, and no other column holds the value.
+    Drop,
+}
+
+impl Pipeline {
+    /// The first column whose values are hashed, which takes the environment's salt.
+    #[must_use]
+    pub fn hashed_column(&self) -> Option<&str> {
+        self.table.columns.iter().find(|column| column.pii == Some(Pii::Hash)).map(|column| column.name.as_str())
+    }
 }
 
 /// Where a column's value comes from.

@@ -135,6 +135,32 @@ async fn what_the_filter_does_not_take_is_counted_and_nothing_else_is_asked_of_i
     assert_eq!(classes, [(3, Class::Expectation), (6, Class::Truncated)]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn personal_data_is_in_dead_letters_only() {
+    let columns = r#"
+        [table.columns]
+        id = { pii = "hash" }
+        text = { from = "nest.text", pii = "drop" }
+        k = { from = "@key", pii = "last4" }
+    "#;
+    let shop = Shop::with("", columns);
+    let value = b"\x0a\x06secret\x1a\x08\x12\x06hidden";
+    let (mut good, mut bad) = (record(1, value), record(2, b"\x0a\x06secret\xff"));
+    good["key"] = json!(STANDARD.encode_to_string("covered1234"));
+    bad["key"] = good["key"].clone();
+    let outcome = shop.handle(&event(json!({"orders-0": [good, bad]}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (2, 1));
+    let staged = shop.store.under("staging/").into_values().next().unwrap();
+    for raw in ["secret", "hidden", "covered", "a salt of some"] {
+        assert!(!staged.windows(raw.len()).any(|window| window == raw.as_bytes()), "{raw}");
+    }
+    let batch = rows(&shop.object());
+    assert_eq!(batch.column_by_name("id").unwrap().as_string::<i32>().value(0).len(), 64);
+    assert_eq!(batch.column_by_name("k").unwrap().as_string::<i32>().value(0), "1234");
+    assert!(shop.letters()[0].value.as_ref().unwrap().0.windows(6).any(|window| window == b"secret"));
+    assert!(!format!("{:?}", shop.ingest).contains("salt of"));
+}
+
 fn found_row(batch: &RecordBatch, offset: i64) -> usize {
     let offsets = batch.column_by_name("_kafka_offset").unwrap();
     offsets.as_primitive::<Int64Type>().values().iter().position(|o| *o == offset).unwrap()

@@ -11,6 +11,7 @@ use ingest::{Error, Ingest, IngestConfig, Outcome};
 use model::clock::Clock;
 use model::coordinate::{SourceId, TopicPartition};
 use model::interval::{Interval, Intervals};
+use model::secret::Secret;
 use pipeline::Environment;
 use serde_json::{Value, json};
 use staging::dead_letter::{self, DeadLetter};
@@ -77,6 +78,7 @@ impl Shop {
         let store = Arc::new(Memory::new(clock.clone()));
         let id = "orders-00ff00ff".parse().unwrap();
         let config = IngestConfig::load(pipeline, id, store.clone(), clock.clone()).unwrap();
+        let config = config.salted(Some(Secret::new(*b"a salt of some length")));
         Self { ingest: Ingest::new(config).unwrap(), store, clock, folder }
     }
 

@@ -42,7 +42,8 @@ struct DeadLetter<'a> {
 pub(crate) fn run(arguments: &Decode, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
-    let mut reader = Reader::open(&pipeline)?;
+    let salt = ingest::salt(&pipeline, &environment, &session.variable).map_err(|e| super::ingest::failed(&e))?;
+    let mut reader = Reader::open(&pipeline, salt.as_ref())?;
     let mut beside = Record::default();
     if let Some(key) = &arguments.key_hex {
         beside.key = Some(input::hex(key).map_err(|e| e.at("--key-hex"))?);

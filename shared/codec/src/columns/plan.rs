@@ -1,16 +1,19 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use model::secret::Secret;
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::partition;
 use pipeline::resolved::{
-    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table, Transform, Types,
     Value,
 };
 use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
-use super::defaults::{Defaults, FIELDS_MAX, declared_fields};
-use super::{Column, Columns, Fault, Filter, HEADER, KEY, NAMED, VALUE};
+use super::defaults::{Defaults, Excluded, FIELDS_MAX, declared_fields};
+use super::{Column, Columns, Fault, Filter, HEADER, KEY, NAMED, TREATED, VALUE};
+use crate::pii::Hasher;
 use crate::protobuf::mapping::{Number, Shape};
 use crate::{naming, protobuf};
 
@@ -79,6 +82,7 @@ fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) ->
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
     let mut columns = Columns { filter, ..planner.columns() };
     planner.check_exclusions();
+    planner.check_personal();
     planner.check_names(&columns);
     planner.tell_apart(&mut columns);
     planner.check_types(&columns);
@@ -114,6 +118,11 @@ impl Planner<'_> {
         let mut declared: BTreeMap<u32, Vec<Column>> = BTreeMap::new();
         let mut listed = Vec::new();
         for declaration in &table.columns {
+            if declaration.pii == Some(Pii::Drop) {
+                self.drop(declaration);
+            }
+        }
+        for declaration in table.columns.iter().filter(|declaration| declaration.pii != Some(Pii::Drop)) {
             let Some((field, column)) = self.declared(declaration) else { continue };
             match table.fields {
                 Fields::All => declared.entry(field).or_default().push(column),
@@ -143,7 +152,8 @@ impl Planner<'_> {
             return None;
         }
         let name = naming::fold(self.table.column_case, field.name());
-        if self.table.columns.iter().any(|declaration| declaration.name == name) {
+        let declared = |declaration: &ColumnDeclaration| declaration.name == name && declaration.pii != Some(Pii::Drop);
+        if self.table.columns.iter().any(declared) {
             return None;
         }
         if let Some(reason) = naming::reserved(&name) {
@@ -163,6 +173,7 @@ impl Planner<'_> {
             required: false,
             doc: None,
             expect: Expectations::default(),
+            pii: None,
         })
     }
 
@@ -187,7 +198,8 @@ impl Planner<'_> {
                     From::Header(name) => format!("{HEADER}{name}"),
                     _ => KEY.to_owned(),
                 };
-                let data_type = declaration.data_type.clone().unwrap_or(Type::Binary);
+                let default = if declaration.pii.is_some() { Type::String } else { Type::Binary };
+                let data_type = declaration.data_type.clone().unwrap_or(default);
                 if !matches!(data_type, Type::Binary | Type::String) {
                     self.fault(&place, format!("`{source}` can't be {data_type}: it can be binary, string"));
                     return None;
@@ -212,6 +224,8 @@ impl Planner<'_> {
                 let (first, last) = (fields.first()?, fields.last()?);
                 let data_type = match &declaration.data_type {
                     Some(data_type) => data_type.clone(),
+                    // What is left of personal data is text.
+                    None if declaration.pii.is_some() => Type::String,
                     None => match self.defaults.of(last, &names, &around) {
                         Some(data_type) => data_type,
                         None => {
@@ -223,6 +237,14 @@ impl Planner<'_> {
                 let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
                 (first.number(), format!("{VALUE}{}", numbers.join(".")), names.join("."), data_type)
             }
+        };
+        if declaration.pii.is_some() && data_type != Type::String {
+            self.fault(&place, format!("what is left of personal data is a string, not {data_type}"));
+        }
+        let source = match declaration.pii {
+            Some(Pii::Hash) => format!("{source}{TREATED}hash"),
+            Some(Pii::Last4) => format!("{source}{TREATED}last4"),
+            _ => source,
         };
         if self.table.types == Types::Portable
             && let Some(foreign) = unportable(&data_type)
@@ -240,9 +262,54 @@ impl Planner<'_> {
                 required: declaration.required,
                 doc: declaration.doc.clone(),
                 expect: declaration.expect.clone(),
+                pii: declaration.pii,
             };
             (field, column)
         })
+    }
+
+    /// Leaves out the source of a column that is dropped.
+    fn drop(&mut self, declaration: &ColumnDeclaration) {
+        let place = format!("table.columns.{}", declaration.name);
+        let From::Path(path) = &declaration.from else {
+            return self.fault(place, "only a field of the value can be dropped".to_owned());
+        };
+        match self.resolve(path) {
+            Ok((fields, _)) => {
+                let path = fields.iter().map(|field| field.name().to_owned()).collect();
+                self.defaults.excluded.push(Excluded { path, applied: false, place: Some(place) });
+            }
+            Err(message) => self.fault(place, message),
+        }
+    }
+
+    /// No column holds as it is what another column keeps of personal data.
+    fn check_personal(&mut self) {
+        let table = self.table;
+        let personal = table.columns.iter().filter(|declaration| declaration.pii.is_some());
+        let mut faults = Vec::new();
+        for one in personal {
+            for other in table.columns.iter().filter(|other| other.pii.is_none()) {
+                let holds = match (&other.from, &one.from) {
+                    (From::Path(outer), From::Path(inner)) => match (self.resolve(outer), self.resolve(inner)) {
+                        (Ok((outer, _)), Ok((inner, _))) => {
+                            // A default type leaves out what is dropped.
+                            let whole =
+                                one.pii != Some(Pii::Drop) || other.data_type.is_some() || outer.len() == inner.len();
+                            whole && inner.starts_with(&outer)
+                        }
+                        _ => false,
+                    },
+                    (outer, inner) => outer == inner,
+                };
+                if holds {
+                    let message =
+                        format!("it holds what `pii` of the column `{}` is to keep out of the table", one.name);
+                    faults.push(Fault { place: format!("table.columns.{}", other.name), message });
+                }
+            }
+        }
+        self.faults.append(&mut faults);
     }
 
     /// The filter on a field, its values as the texts that a column of strings would hold.
@@ -376,15 +443,17 @@ impl Planner<'_> {
         let mut faults = Vec::new();
         for excluded in &self.defaults.excluded {
             let path = excluded.path.join(".");
+            let place = excluded.place.as_deref().unwrap_or("table.exclude").to_owned();
             if let Err(message) = self.excludable(&excluded.path) {
-                faults.push(message);
+                faults.push(Fault { place, message });
             } else if !excluded.applied && excluded.path.len() > 1 {
-                faults.push(format!(
+                let message = format!(
                     "`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type"
-                ));
+                );
+                faults.push(Fault { place, message });
             }
         }
-        faults.into_iter().for_each(|message| self.fault("table.exclude", message));
+        self.faults.append(&mut faults);
     }
 
     fn excludable(&self, path: &[String]) -> Result<(), String> {
@@ -529,7 +598,9 @@ impl Planner<'_> {
 
     /// Whether the message can fill the columns, judged by what will fill them.
     fn check_types(&mut self, columns: &Columns) {
-        for (index, message) in protobuf::compile(self.message, columns).err().unwrap_or_default() {
+        // Nothing is decoded here.
+        let unsalted = Arc::new(Hasher::new(&Secret::new([])));
+        for (index, message) in protobuf::compile(self.message, columns, &unsalted).err().unwrap_or_default() {
             let name = columns.columns.get(index).map_or("", |column| &column.name);
             let place = self.place(name);
             self.fault(place, message);

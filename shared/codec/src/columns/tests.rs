@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Late, Mode, RecordField,
-    Schema, Table, TableName, Types, UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Late, Mode, Pii,
+    RecordField, Schema, Table, TableName, Types, UnknownFields, Value,
 };
 use prost_reflect::MessageDescriptor;
 
@@ -50,6 +50,7 @@ pub(crate) fn declare(table: &mut Table, name: &str, from: From, data_type: Opti
         required: false,
         doc: None,
         expect: Expectations::default(),
+        pii: None,
     });
 }
 
@@ -243,6 +244,66 @@ fn keys_and_headers_are_columns_too() {
     check(&employee(), &table, &["k binary @key", "city string @header.city.name"]);
     declare(&mut table, "n", From::Key, Some("long"));
     refused(&employee(), &table, &[("table.columns.n", "it can be binary, string")]);
+}
+
+#[test]
+fn personal_data_is_in_no_other_column() {
+    let message = message(
+        "message N { string mail = 1; string name = 2; double d = 3; } message M { N n = 1; string mail = 2; bytes b = 3; N o = 4;
+         repeated string l = 5; }",
+    );
+    let declare = |table: &mut Table, name: &str, from: &str, pii: Option<Pii>| {
+        declare(table, name, path(from), None);
+        table.columns.last_mut().unwrap().pii = pii;
+    };
+    let mut table = table();
+    declare(&mut table, "mail", "n.mail", Some(Pii::Hash));
+    declare(&mut table, "end", "n.mail", Some(Pii::Last4));
+    declare(&mut table, "b", "b", Some(Pii::Hash));
+    declare(&mut table, "gone", "o.mail", Some(Pii::Drop));
+    declare(&mut table, "l", "l", Some(Pii::Drop));
+    check(
+        &message,
+        &table,
+        &[
+            "mail string value:1.1|hash",
+            "end string value:1.1|last4",
+            "b string value:3|hash",
+            "o struct<name: string, d: double> value:4",
+        ],
+    );
+    declare(&mut table, "n", "n", None);
+    declare(&mut table, "raw", "n.mail", None);
+    declare(&mut table, "listed", "l", None);
+    declare(&mut table, "other", "o", None);
+    let part = "it holds what `pii` of the column `";
+    refused(
+        &message,
+        &table,
+        &[
+            ("table.columns.listed", "excluded and declared"),
+            ("table.columns.n", part),
+            ("table.columns.raw", part),
+            ("table.columns.n", part),
+            ("table.columns.raw", part),
+            ("table.columns.listed", part),
+        ],
+    );
+    let mut table = self::table();
+    declare(&mut table, "d", "n.d", Some(Pii::Hash));
+    declare(&mut table, "n", "n", Some(Pii::Last4));
+    declare(&mut table, "l", "l", Some(Pii::Hash));
+    declare(&mut table, "x", "n.x", Some(Pii::Drop));
+    refused(
+        &message,
+        &table,
+        &[
+            ("table.columns.x", "has no field `x`"),
+            ("table.columns.d", "it can be double"),
+            ("table.columns.n", "name a field within it"),
+            ("table.columns.l", "is repeated"),
+        ],
+    );
 }
 
 #[test]

@@ -1,18 +1,20 @@
 //! From a message descriptor and columns to a [`Program`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use pipeline::resolved::{ColumnCase, UnknownFields};
+use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
 use pipeline::types::Type;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor};
 
-use super::level::{Cell, Check, Layout, Required};
+use super::level::{Cell, Check, Kept, Layout, Required, Veil};
 use super::mapping::{self, Number, Shape};
 use super::program::{Field, Message, MomentStore, Names, Oneof, Op, Output, Program, Read, Slot, Source, Store};
 use super::{json, text, wire};
 use crate::columns::{Column, Columns};
 use crate::expectation::Rule;
 use crate::naming;
+use crate::pii::Hasher;
 
 /// Columns nest at most this deep. Written types end at half of it; the decoder follows the columns' nesting with its
 /// stack, so this bounds that.
@@ -22,8 +24,13 @@ const NESTING_MAX: usize = 64;
 ///
 /// # Errors
 /// Every column that the message can't fill: its index, and why.
-pub(crate) fn compile(message: &MessageDescriptor, columns: &Columns) -> Result<Program, Vec<(usize, String)>> {
-    let compiler = Compiler { case: columns.column_case, strict: columns.unknown_fields == UnknownFields::DeadLetter };
+pub(crate) fn compile(
+    message: &MessageDescriptor,
+    columns: &Columns,
+    hasher: &Arc<Hasher>,
+) -> Result<Program, Vec<(usize, String)>> {
+    let strict = columns.unknown_fields == UnknownFields::DeadLetter;
+    let compiler = Compiler { case: columns.column_case, strict, hasher };
     let mut layout = Layout::default();
     let mut root = Way::new(message.clone(), 0);
     let (mut outputs, mut faults) = (Vec::new(), Vec::new());
@@ -44,9 +51,10 @@ pub(crate) fn compile(message: &MessageDescriptor, columns: &Columns) -> Result<
     }
 }
 
-struct Compiler {
+struct Compiler<'h> {
     case: ColumnCase,
     strict: bool,
+    hasher: &'h Arc<Hasher>,
 }
 
 /// A message on the way to columns, before all of them are known.
@@ -85,7 +93,7 @@ enum Presence {
 
 type Compiled = Result<(Op, Output), String>;
 
-impl Compiler {
+impl Compiler<'_> {
     fn column(&self, column: &Column, path: &[u32], root: &mut Way, layout: &mut Layout) -> Result<Output, String> {
         let (last, through) = path.split_last().ok_or("its source path is empty")?;
         if path.len() > NESTING_MAX {
@@ -110,13 +118,27 @@ impl Compiler {
             way = next;
         }
         let field = way.field(*last)?;
-        let (op, output) = self.field(&field, &column.data_type, layout, &place)?;
+        // Bytes are hashed as they are; everything else as text.
+        let bytes = column.pii == Some(Pii::Hash) && matches!(Shape::of(&field), Shape::Bytes);
+        let data_type = if bytes { &Type::Binary } else { &column.data_type };
+        let (op, output) = self.field(&field, data_type, layout, &place)?;
         if let (true, Some(bit)) = (column.required, output.valid) {
             layout.required.push(Required { bit, within: None, path: place.path.clone() });
         }
         if let Some(rule) = Rule::of(&column.expect, &column.data_type)? {
             let cell = cell(&output.source, &column.data_type).ok_or("only single values have expectations")?;
             layout.checks.push(Check { valid: output.valid, cell, rule, path: place.path });
+        }
+        if let Some(pii) = column.pii {
+            let (Source::Text(text), false) = (&output.source, matches!(op, Op::Json { .. })) else {
+                return Err("personal data is a single value: name a field within it".to_owned());
+            };
+            let kept = match pii {
+                Pii::Hash => Kept::Hash(Arc::clone(self.hasher)),
+                Pii::Last4 => Kept::Last4,
+                Pii::Drop => return Err("a column that is dropped is none".to_owned()),
+            };
+            layout.veils.push(Veil { valid: output.valid, text: *text, kept });
         }
         way.ops.entry(*last).or_default().push(op);
         Ok(output)

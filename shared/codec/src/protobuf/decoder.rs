@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use model::secret::Secret;
 use pipeline::resolved::UnknownFields;
 use prost_reflect::MessageDescriptor;
 
@@ -42,9 +43,19 @@ impl Decoder {
     /// Compiles the columns of the message.
     ///
     /// # Errors
-    /// [`Error::Columns`] when the columns were planned for another message or a version of it that differs in them.
+    /// [`Error::Columns`] when the columns were planned for another message or a version of it that differs in them,
+    /// [`Error::NoSalt`] when values are hashed: see [`Decoder::salted`].
     pub fn new(message: &MessageDescriptor, columns: &Columns) -> Result<Self, Error> {
-        let program = compile(message, columns).map_err(|faults| {
+        Self::salted(message, columns, None)
+    }
+
+    /// Compiles the columns of the message, with the salt of those whose values are hashed.
+    ///
+    /// # Errors
+    /// As [`Decoder::new`]; [`Error::NoSalt`] when values are hashed and there is no salt.
+    pub fn salted(message: &MessageDescriptor, columns: &Columns, salt: Option<&Secret>) -> Result<Self, Error> {
+        let hasher = Arc::new(crate::hasher(columns, salt)?);
+        let program = compile(message, columns, &hasher).map_err(|faults| {
             let (index, reason) = faults.into_iter().next().unwrap_or_default();
             let name = columns.columns.get(index).map_or("", |column| &column.name);
             Error::Columns { message: message.full_name().to_owned(), reason: format!("column `{name}`: {reason}") }

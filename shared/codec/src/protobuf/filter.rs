@@ -1,5 +1,6 @@
 use std::collections::HashSet;
 
+use pipeline::expectation::Expectations;
 use pipeline::resolved::UnknownFields;
 use pipeline::types::Type;
 use prost_reflect::MessageDescriptor;
@@ -31,7 +32,8 @@ impl Filter {
             data_type: Type::String,
             required: false,
             doc: None,
-            expect: pipeline::expectation::Expectations::default(),
+            expect: Expectations::default(),
+            pii: None,
         };
         let columns = Columns {
             columns: vec![column],

@@ -5,6 +5,7 @@
 //! [`Level::close_row`]; whatever is written to it can be written again or taken back.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::json;
 use super::program::Slot;
@@ -12,6 +13,7 @@ use super::stop::{Outcome, Stop};
 use super::text::{self, Text};
 use crate::Class;
 use crate::expectation::Rule;
+use crate::pii::{self, Hasher};
 
 /// What [`super::compile`] asks of a level.
 #[derive(Default)]
@@ -27,6 +29,7 @@ pub(crate) struct Layout {
     pub(crate) lists: Vec<(Layout, Option<Slot>)>,
     pub(crate) required: Vec<Required>,
     pub(crate) checks: Vec<Check>,
+    pub(crate) veils: Vec<Veil>,
 }
 
 /// A validity bit that must be set in every closed row.
@@ -44,6 +47,20 @@ pub(crate) struct Check {
     pub(crate) cell: Cell,
     pub(crate) rule: Rule,
     pub(crate) path: String,
+}
+
+/// A text of which only a part or a hash may stay in a closed row.
+pub(crate) struct Veil {
+    /// The validity bit; none where every row has a value.
+    pub(crate) valid: Option<usize>,
+    pub(crate) text: usize,
+    pub(crate) kept: Kept,
+}
+
+/// What stays of a text.
+pub(crate) enum Kept {
+    Hash(Arc<Hasher>),
+    Last4,
 }
 
 /// A column of single values, and how they are read.
@@ -77,6 +94,7 @@ pub(crate) struct Level {
     pub(crate) raws: Vec<Raw>,
     required: Vec<Required>,
     checks: Vec<Check>,
+    veils: Vec<Veil>,
     /// Whether there are moments, oneofs or raws, which each row starts without.
     has_state: bool,
     /// Bytes that a row takes before anything is written to it.
@@ -140,6 +158,7 @@ impl Level {
             raws: layout.raws.into_iter().map(|source| Raw { bytes: Vec::new(), seen: false, source }).collect(),
             required: layout.required,
             checks: layout.checks,
+            veils: layout.veils,
             has_state: layout.moments + layout.oneofs > 0 || raws,
             width,
         }
@@ -222,6 +241,9 @@ impl Level {
         if !self.checks.is_empty() {
             self.check_values()?;
         }
+        if !self.veils.is_empty() {
+            self.veil()?;
+        }
         self.rows += 1;
         Ok(())
     }
@@ -269,6 +291,27 @@ impl Level {
                 Cell::Text(slot) => rule.text(self.texts.get(slot).map_or(&[], |text| text.row(row))),
             };
             met.map_err(|unmet| Stop::new(Class::Expectation, unmet).within(&check.path))?;
+        }
+        Ok(())
+    }
+
+    /// Puts in the place of personal data what may stay of it.
+    #[inline(never)]
+    fn veil(&mut self) -> Outcome {
+        let row = self.rows;
+        for veil in &self.veils {
+            let is_valid = veil.valid.is_none_or(|bit| self.bits.get(bit).is_some_and(|column| is_set(column, row)));
+            let Some(text) = self.texts.get_mut(veil.text).filter(|_| is_valid) else { continue };
+            match &veil.kept {
+                Kept::Hash(hasher) => {
+                    let hash = hasher.hash(text.row(row));
+                    text.replace(row, hash.as_bytes())?;
+                }
+                Kept::Last4 => {
+                    let end = pii::last4(text.row(row)).to_vec();
+                    text.replace(row, &end)?;
+                }
+            }
         }
         Ok(())
     }

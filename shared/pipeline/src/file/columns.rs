@@ -12,7 +12,7 @@ use crate::name;
 use crate::nearest::nearest;
 use crate::path::{self, Wrong};
 use crate::reader::{Reader, Text};
-use crate::resolved::{ColumnCase, ColumnDeclaration, From, RecordField, Types};
+use crate::resolved::{ColumnCase, ColumnDeclaration, From, Pii, RecordField, Types};
 use crate::types::Type;
 
 const RECORD_FIELDS: [(&str, RecordField); 5] = [
@@ -71,6 +71,7 @@ fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Optio
             required: false,
             doc: None,
             expect: Expectations::default(),
+            pii: None,
         });
     };
     let from = match section.get("from") {
@@ -84,11 +85,48 @@ fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Optio
         let message = format!("keys and headers are bytes: a column of one is binary or string, not {other}");
         reader.fault(at, code::INVALID, message);
     }
-    let judged = data_type.as_ref().or(if bytes { Some(&Type::Binary) } else { None });
+    let pii = pii(reader, section, from.as_ref().unwrap_or(&own_name), data_type.as_ref());
+    // Personal data is judged as the text that it is before it is hashed or cut.
+    let judged = match pii {
+        Some(_) => Some(&Type::String),
+        None => data_type.as_ref().or(if bytes { Some(&Type::Binary) } else { None }),
+    };
     let expect = expectation::read(reader, section, from.as_ref().unwrap_or(&own_name), judged);
     let required = reader.flag(section, "required", false);
     let doc = reader.text(section, "doc").map(|text| text.value);
-    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc, expect })
+    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc, expect, pii })
+}
+
+fn pii<'t>(reader: &mut Reader<'t>, section: Section<'t>, from: &From, data_type: Option<&Type>) -> Option<Pii> {
+    let known = [("hash", Pii::Hash), ("drop", Pii::Drop), ("last4", Pii::Last4)];
+    let pii = reader.choice(section, "pii", &known, &[])?;
+    let at = section.get("pii").map_or(section.at, |entry| entry.value_at());
+    match (pii, from) {
+        (_, From::Record(_)) => {
+            reader.fault(
+                at,
+                code::INVALID,
+                "`pii` is for values of payloads, keys and headers, not for a record's own fields",
+            );
+        }
+        (Pii::Drop, From::Key | From::Header(_)) => {
+            let message = "keys and headers are in the table only where a column is made of them: leave this one out";
+            reader.fault(at, code::INVALID, message);
+        }
+        (Pii::Drop, From::Path(_)) => {
+            for entry in section.entries().into_iter().filter(|entry| !matches!(entry.key, "pii" | "from")) {
+                let message = format!("a column that is dropped has no `{}`", entry.key);
+                reader.fault(entry.key_at, code::INVALID, message);
+            }
+        }
+        _ => {
+            if let Some(other) = data_type.filter(|data_type| **data_type != Type::String) {
+                let at = section.get("type").map_or(section.at, |entry| entry.value_at());
+                reader.fault(at, code::INVALID, format!("what is left of personal data is a string, not {other}"));
+            }
+        }
+    }
+    Some(pii)
 }
 
 fn from(reader: &mut Reader<'_>, text: &Text) -> Option<From> {

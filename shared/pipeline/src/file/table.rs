@@ -11,8 +11,8 @@ use crate::path;
 use crate::quantity;
 use crate::reader::{Reader, Text};
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, PartitionField, SortField, Staging,
-    Table, TableName, Transform, Types, UnknownFields,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, PartitionField, Pii, SortField,
+    Staging, Table, TableName, Transform, Types, UnknownFields,
 };
 use crate::sort;
 use crate::types::Type;
@@ -186,7 +186,13 @@ impl Known<'_> {
 
     /// Reports a column that cannot be there, whatever the schema says.
     fn check(&self, reader: &mut Reader<'_>, text: &Text, column: &str) {
-        let names = || self.columns.iter().map(|c| c.name.as_str());
+        let dropped = |c: &&ColumnDeclaration| c.pii == Some(Pii::Drop);
+        if self.declared(column).filter(dropped).is_some() {
+            let message = format!("`{column}` is no column of the table: it is dropped as personal data");
+            reader.fault(text.at, code::UNKNOWN_COLUMN, message);
+            return;
+        }
+        let names = || self.columns.iter().filter(|c| !dropped(c)).map(|c| c.name.as_str());
         let within = |name: &str| column == name || column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         if names().any(within) || self.record_columns && name::RECORD_COLUMNS.contains(&column) {
             return;

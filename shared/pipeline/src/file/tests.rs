@@ -7,7 +7,7 @@ use super::*;
 use crate::expectation::{Expectations, Literal};
 use crate::partition;
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Late, Mode,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Late, Mode, Pii,
     RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
 };
 use crate::types::Type;
@@ -109,6 +109,7 @@ retention = "9d"
         required: false,
         doc: None,
         expect: Expectations::default(),
+        pii: None,
     };
     let path = |list: &[&str]| From::Path(strings(list));
     let expected = Pipeline {
@@ -356,6 +357,24 @@ fn expectations_go_with_their_columns() {
     check("pattern = \"(\"", &["2:17 invalid no regular expression: unclosed group"]);
     check("from = \"@offset\", min = 1", &["2:31 invalid not for a record's own fields"]);
     check("mn = 1", &["2:7 unknown_key did you mean `min`?"]);
+}
+
+#[test]
+fn personal_data_is_hashed_cut_or_dropped() {
+    let with = |inner: &str| format!("[table.columns]\na = {{ {inner} }}\n{SOURCE}{VALUE}{TABLE}");
+    let column = |inner: &str| parse_named(&with(inner)).unwrap().table.columns.pop().unwrap().pii;
+    assert_eq!(column("pii = \"hash\", type = \"string\", pattern = \"x\""), Some(Pii::Hash));
+    assert_eq!(column("pii = \"last4\", from = \"@key\""), Some(Pii::Last4));
+    assert_eq!(column("pii = \"drop\", from = \"b.c\""), Some(Pii::Drop));
+    let check = |inner: &str, expected: &[&str]| check(&with(inner), expected);
+    check("pii = \"hsah\"", &["2:13 invalid did you mean \"hash\"?"]);
+    check("pii = \"hash\", type = \"binary\"", &["2:28 invalid is a string, not binary"]);
+    check("pii = \"hash\", from = \"@topic\"", &["2:13 invalid not for a record's own fields"]);
+    check("pii = \"hash\", min = 1", &["2:27 invalid `pattern`, `in` can"]);
+    check("pii = \"drop\", from = \"@key\"", &["2:13 invalid leave this one out"]);
+    check("pii = \"drop\", doc = \"x\", in = [\"x\"]", &["2:21 invalid has no `doc`", "2:32 invalid has no `in`"]);
+    let key = format!("{SOURCE}{VALUE}{TABLE}primary_key = [\"a\"]\ncolumns = {{ a = {{ pii = \"drop\" }} }}");
+    super::tests::check(&key, &["9:16 unknown_column it is dropped as personal data"]);
 }
 
 #[test]

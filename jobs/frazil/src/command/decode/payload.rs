@@ -8,6 +8,7 @@ use codec::protobuf::{Decoder, Filter, schema};
 use codec::texts::Texts;
 use codec::{Rejected, columns};
 use model::failure::Kind;
+use model::secret::Secret;
 use pipeline::resolved::Pipeline;
 
 use super::input::Record;
@@ -59,7 +60,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the schema can't be used, or the `[value]` or `[table]` block does not fit it.
-    pub(super) fn open(pipeline: &Pipeline) -> Result<Self, Failure> {
+    pub(super) fn open(pipeline: &Pipeline, salt: Option<&Secret>) -> Result<Self, Failure> {
         let message = schema::load(&pipeline.value.schema).map_err(|e| codec_failure(&e))?;
         let columns = columns::plan_records(&message, &pipeline.value, &pipeline.table).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -70,8 +71,8 @@ impl Reader {
                 None => failure,
             }
         })?;
-        let decoder = Decoder::new(&message, &columns).map_err(|e| codec_failure(&e))?;
-        let texts = Texts::new(&columns).map_err(|e| codec_failure(&e))?;
+        let decoder = Decoder::salted(&message, &columns, salt).map_err(|e| codec_failure(&e))?;
+        let texts = Texts::new(&columns, salt).map_err(|e| codec_failure(&e))?;
         let filter = Filter::new(&message, &columns).map_err(|e| codec_failure(&e))?;
         Ok(Self { filter, decoder, texts })
     }

@@ -1,7 +1,8 @@
 //! Payloads written out by hand, with what protobuf's documentation says they are.
 
+use model::secret::Secret;
 use pipeline::expectation::{Expectations, Literal};
-use pipeline::resolved::{From, UnknownFields};
+use pipeline::resolved::{From, Pii, UnknownFields};
 
 use super::*;
 use crate::columns::tests::{declare, path, value};
@@ -63,6 +64,55 @@ fn what_is_expected_is_asked_of_every_value_that_is_there() {
     assert!(rows(&message, &table, &["0806 0805"]).is_ok());
     let rejected = rows(&message, &table, &["12(736563726574)"]).unwrap_err();
     assert!(!rejected.message.contains("secret") && rejected.message.contains("`pattern`"), "{rejected}");
+}
+
+#[test]
+fn personal_data_leaves_a_hash_or_its_end() {
+    let message = proto3(
+        "enum E { NONE = 0; SOME = 1; } message N { optional string s = 1; }
+         message M { N n = 1; int64 i = 2; bytes b = 3; E e = 4; string card = 5; int32 after = 6; }",
+    );
+    let mut table = table();
+    for (name, from, pii) in [
+        ("s", "n.s", Pii::Hash),
+        ("i", "i", Pii::Hash),
+        ("b", "b", Pii::Hash),
+        ("e", "e", Pii::Last4),
+        ("card", "card", Pii::Last4),
+    ] {
+        declare(&mut table, name, path(from), None);
+        table.columns.last_mut().unwrap().pii = Some(pii);
+    }
+    table.columns[4].expect.pattern = Some("^[0-9]*$".to_owned());
+    let columns = columns::plan(&message, &table).unwrap();
+    assert!(matches!(Decoder::new(&message, &columns), Err(crate::Error::NoSalt { .. })));
+    let salt = Secret::new(*b"Jefe");
+    let mut decoder = Decoder::salted(&message, &columns, Some(&salt)).unwrap();
+    let value: String = b"what do ya want for nothing?".iter().map(|byte| format!("{byte:02x}")).collect();
+    for payload in [
+        format!("0a(0a({value})) 1005 1a({value}) 2001 2a(3431313131313131313131313132333435) 3007"),
+        String::new(),
+        // Not UTF-8: refused as a string, hashed as bytes.
+        "0a(0a()) 1a(ff)".to_owned(),
+    ] {
+        decoder.decode(&hex(&payload)).unwrap();
+    }
+    assert_eq!(decoder.decode(&hex("2a(61)")).unwrap_err().class, Class::Expectation);
+    assert_eq!(decoder.decode(&hex("0a(0a(ff))")).unwrap_err().class, Class::InvalidUtf8);
+    decoder.decode(&hex("2a(3132)")).unwrap();
+    let hasher = crate::pii::Hasher::new(&salt);
+    let hash = |value: &[u8]| hasher.hash(value);
+    let known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+    let (none, zero, five, empty, odd) = ("NULL", hash(b"0"), hash(b"5"), hash(b""), hash(b"\xff"));
+    assert_eq!(
+        print(&decoder.finish().unwrap()),
+        [
+            format!(r#"s="{known}" i="{five}" b="{known}" e="ME" card="2345" after=7"#),
+            format!(r#"s={none} i="{zero}" b="{empty}" e="NE" card="" after=0"#),
+            format!(r#"s="{empty}" i="{zero}" b="{odd}" e="NE" card="" after=0"#),
+            format!(r#"s={none} i="{zero}" b="{empty}" e="NE" card="2" after=0"#),
+        ]
+    );
 }
 
 #[test]
