@@ -44,7 +44,7 @@ pub struct Column {
     pub name: String,
     /// Where its value comes from, in terms that a rename of source fields doesn't change: `value:6.1` is field 1 of the
     /// message in field 6; `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at` are the record's own, `@key` its
-    /// key, `@header.city` its header `city`. Behind what is hashed or cut stands `|hash` or `|last4`. Of several columns of one source each has `#` and its name behind it.
+    /// key, `@header.city` its header `city`; `@rest` is what the schema does not know. Behind what is hashed or cut stands `|hash` or `|last4`. Of several columns of one source each has `#` and its name behind it.
     pub source: String,
     /// The same for people: `team.name`, `@topic`. Nothing is behind the names.
     pub source_name: String,
@@ -81,6 +81,10 @@ pub(crate) const KEY: &str = "@key";
 /// How a source that is a header begins; its name follows, letter by letter.
 pub(crate) const HEADER: &str = "@header.";
 
+/// The source and the name of the column of fields that the schema does not know.
+pub(crate) const REST_SOURCE: &str = "@rest";
+pub(crate) const REST: &str = "_rest";
+
 /// What stands between a source and the column's name where several columns are made of the source: a table tells its
 /// columns apart by their sources.
 const NAMED: char = '#';
@@ -97,6 +101,11 @@ impl Columns {
 }
 
 impl Column {
+    /// Whether it holds the fields that the schema does not know.
+    pub(crate) fn is_rest(&self) -> bool {
+        self.source == REST_SOURCE
+    }
+
     /// The field numbers that lead to its value; none for a column that the record itself fills. An unreadable source
     /// is an empty path, which no message has.
     #[must_use]

@@ -12,6 +12,7 @@ mod run;
 pub mod schema;
 mod stop;
 mod text;
+mod unknown;
 mod wire;
 
 #[cfg(test)]

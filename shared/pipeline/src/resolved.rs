@@ -166,6 +166,8 @@ pub enum Fields {
 pub enum UnknownFields {
     /// Skipped.
     Ignore,
+    /// Kept in the column `_rest`, a map of strings.
+    Rest,
     /// The record goes to dead letters.
     DeadLetter,
 }

@@ -6,13 +6,13 @@ use pipeline::expectation::{Expectations, Literal};
 use pipeline::partition;
 use pipeline::resolved::{
     self, ColumnCase, ColumnDeclaration, Fields, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table, Transform, Types,
-    Value,
+    UnknownFields, Value,
 };
 use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::defaults::{Defaults, Excluded, FIELDS_MAX, declared_fields};
-use super::{Column, Columns, Fault, Filter, HEADER, KEY, NAMED, TREATED, VALUE};
+use super::{Column, Columns, Fault, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
 use crate::pii::Hasher;
 use crate::protobuf::mapping::{Number, Shape};
 use crate::{naming, protobuf};
@@ -81,6 +81,9 @@ fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) ->
         Planner { message, table, defaults: Defaults::new(table.column_case, &table.exclude), faults: Vec::new() };
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
     let mut columns = Columns { filter, ..planner.columns() };
+    if table.unknown_fields == UnknownFields::Rest {
+        columns.columns.push(rest());
+    }
     planner.check_exclusions();
     planner.check_personal();
     planner.check_names(&columns);
@@ -613,6 +616,20 @@ impl Planner<'_> {
         } else {
             "table".to_owned()
         }
+    }
+}
+
+/// The column of fields that the schema does not know.
+fn rest() -> Column {
+    Column {
+        name: REST.to_owned(),
+        source: REST_SOURCE.to_owned(),
+        source_name: REST_SOURCE.to_owned(),
+        data_type: Type::Map { key: Box::new(Type::String), value: Box::new(Type::String), required: false },
+        required: false,
+        doc: Some("fields that the schema does not know: base64 of their wire bytes by field number".to_owned()),
+        expect: Expectations::default(),
+        pii: None,
     }
 }
 

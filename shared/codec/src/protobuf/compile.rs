@@ -34,8 +34,17 @@ pub(crate) fn compile(
     let mut layout = Layout::default();
     let mut root = Way::new(message.clone(), 0);
     let (mut outputs, mut faults) = (Vec::new(), Vec::new());
+    let mut rest = None;
     for (index, column) in columns.columns.iter().enumerate() {
         match column.value_path() {
+            None if column.is_rest() => {
+                let elements = Layout { texts: vec![None, None], ..Layout::default() };
+                layout.lists.push((elements, None));
+                let list = layout.lists.len() - 1;
+                rest = Some(list);
+                let text = |slot| Output { valid: None, source: Source::Text(slot) };
+                outputs.push(Output { valid: None, source: Source::Map(list, Box::new((text(0), text(1)))) });
+            }
             None => {}
             Some(path) => match compiler.column(column, &path, &mut root, &mut layout) {
                 Ok(output) => outputs.push(output),
@@ -45,7 +54,7 @@ pub(crate) fn compile(
     }
     if faults.is_empty() {
         let root = root.into_message(&mut layout);
-        Ok(Program { root, layout, outputs })
+        Ok(Program { root, layout, outputs, rest })
     } else {
         Err(faults)
     }

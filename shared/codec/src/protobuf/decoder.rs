@@ -8,7 +8,7 @@ use prost_reflect::MessageDescriptor;
 
 use super::level::Level;
 use super::program::{Message, Output, Source};
-use super::wire::Reader;
+use super::wire::{Foreign, Reader};
 use super::{arrays, compile, run};
 use crate::columns::Columns;
 use crate::{Error, Rejected, arrow_types};
@@ -35,7 +35,8 @@ pub struct Decoder {
     outputs: Vec<Output>,
     schema: SchemaRef,
     level: Level,
-    strict: bool,
+    foreign: Foreign,
+    rest: Option<usize>,
     copy: Box<[u8; COPIED_MAX + ROOM]>,
 }
 
@@ -63,7 +64,7 @@ impl Decoder {
         let fields: Vec<Field> = columns
             .columns
             .iter()
-            .filter(|column| column.value_path().is_some())
+            .filter(|column| column.value_path().is_some() || column.is_rest())
             .map(|column| arrow_types::field(&column.name, &column.data_type, column.required))
             .collect();
         Ok(Self {
@@ -71,7 +72,12 @@ impl Decoder {
             outputs: program.outputs,
             schema: Arc::new(Schema::new(fields)),
             level: Level::new(program.layout),
-            strict: columns.unknown_fields == UnknownFields::DeadLetter,
+            foreign: match columns.unknown_fields {
+                UnknownFields::Ignore => Foreign::Skip,
+                UnknownFields::Rest => Foreign::Keep,
+                UnknownFields::DeadLetter => Foreign::Refuse,
+            },
+            rest: program.rest,
             copy: Box::new([0; COPIED_MAX + ROOM]),
         })
     }
@@ -92,14 +98,20 @@ impl Decoder {
         let mut reader = match self.copy.get_mut(..length) {
             Some(copy) if length <= COPIED_MAX => {
                 copy.copy_from_slice(payload);
-                Reader::new(self.copy.as_slice(), length, self.strict)
+                Reader::new(self.copy.as_slice(), length, self.foreign)
             }
-            _ => Reader::new(payload, length, self.strict),
+            _ => Reader::new(payload, length, self.foreign),
         };
         let level = &mut self.level;
         let read = level
             .open_row(&mut reader.opened)
             .and_then(|()| run::message(&self.root, level, &mut reader, 0))
+            .and_then(|()| match self.rest {
+                Some(list) if !reader.unknown.is_empty() => {
+                    reader.unknown.write(reader.buf(), list, level, &mut reader.opened)
+                }
+                _ => Ok(()),
+            })
             .and_then(|()| level.close_row());
         read.map_err(|stop| {
             let rows = level.rows();

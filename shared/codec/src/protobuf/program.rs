@@ -10,6 +10,8 @@ pub(crate) struct Program {
     pub(crate) layout: Layout,
     /// The columns that come from the payload, in order.
     pub(crate) outputs: Vec<Output>,
+    /// The list that holds the fields which the schema does not know, where they are kept.
+    pub(crate) rest: Option<usize>,
 }
 
 /// One occurrence of a message type among the columns. The same type in two places is compiled twice, since its values

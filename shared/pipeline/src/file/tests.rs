@@ -378,6 +378,23 @@ fn personal_data_is_hashed_cut_or_dropped() {
 }
 
 #[test]
+fn unknown_fields_have_a_column_of_their_own() {
+    assert_eq!(
+        parse_named(&format!("{TABLE}unknown_fields = \"rest\"\nfields = \"listed\"\nsort_by = [\"_rest\"]\ncolumns = {{ a = \"a\" }}\n{SOURCE}{VALUE}"))
+            .unwrap()
+            .table
+            .unknown_fields,
+        UnknownFields::Rest
+    );
+    table(
+        "unknown_fields = \"rest\"\ncolumns = { _REST = \"a\" }\ncolumn_case = \"as-is\"",
+        &["4:13 reserved makes the column `_rest` itself"],
+    );
+    table("columns = { _rest = \"a\" }", &[]);
+    table("unknown_fields = \"rst\"", &["3:18 invalid did you mean \"rest\"?"]);
+}
+
+#[test]
 fn a_filter_has_a_field_and_values() {
     let value = |line: &str| format!("{SOURCE}{VALUE}{line}\n{TABLE}");
     let filter =

@@ -116,6 +116,45 @@ fn personal_data_leaves_a_hash_or_its_end() {
 }
 
 #[test]
+fn what_the_schema_does_not_know_is_kept_as_it_came() {
+    let message = proto3(
+        "message N { int32 x = 1; } message M { int32 a = 1; N n = 2; repeated N l = 3; map<string, N> m = 4;
+         google.protobuf.Timestamp t = 5; N skipped = 6; google.protobuf.Struct j = 7; }",
+    );
+    let mut table = table();
+    table.unknown_fields = UnknownFields::Rest;
+    table.exclude = vec!["skipped".to_owned()];
+    let rest = |payload: &str| {
+        let rows = rows(&message, &table, &[payload, ""]).unwrap();
+        // What a record holds is not in the next one.
+        assert!(rows[1].ends_with(" _rest={}"), "{}", rows[1]);
+        rows[0].split_once(" _rest=").unwrap().1.to_owned()
+    };
+    let base64 = |bytes: &str| base64_simd::STANDARD.encode_to_string(hex(bytes));
+    assert_eq!(rest("0801 12(0802)"), "{}");
+    // Occurrences of one field together, its tag before each; a known field of another wire type is unknown.
+    let expected = format!(r#"{{"9":"{}","1":"{}"}}"#, base64("4805 4a(6869)"), base64("0a(61)"));
+    assert_eq!(rest("4805 0801 0a(61) 4a(6869)"), expected);
+    let expected = format!(
+        r#"{{"2.8":"{}","3.8":"{}","4.2.8":"{}","5.9":"{}"}}"#,
+        base64("4001"),
+        base64("4002 4003"),
+        base64("4004"),
+        base64("4805")
+    );
+    assert_eq!(rest("12(0801 4001) 1a(4002) 1a(0801 4003) 22(12(4004)) 2a(0801 4805)"), expected);
+    // Neither in fields that are in no column nor in JSON.
+    assert_eq!(rest("32(4001) 3a(4001)"), "{}");
+    assert_eq!(rest("4b 0801 4c"), format!(r#"{{"9":"{}"}}"#, base64("4b08014c")));
+    // Beyond what is copied before it is read.
+    let long = format!("4805 92b80a({})", "61".repeat(5000));
+    assert!(rest(&long).starts_with(r#"{"9":"SAU=""#));
+    refused(&message, &table, "4805 4aff", Class::Truncated, "");
+    refused(&message, &table, &"4801".repeat(10_001), Class::TooLarge, "");
+    assert!(rows(&message, &table, &[&"4801".repeat(10_000)]).is_ok());
+}
+
+#[test]
 fn a_filter_looks_at_one_field_of_any_record() {
     let message = proto3(
         "enum E { option allow_alias = true; ZERO = 0; ONE = 1; UNO = 1; } message N { optional string s = 1; }
