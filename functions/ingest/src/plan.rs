@@ -261,14 +261,21 @@ impl Target {
         {
             return Fate::Dead(rejected);
         }
-        match self.decoder.decode(value) {
-            Ok(()) => {
-                rows.row(record.offset(), timestamp_us, 0);
-                self.texts.add(1);
-                Fate::Row
-            }
-            Err(rejected) => Fate::Dead(rejected),
+        let before = self.decoder.rows();
+        if let Err(rejected) = self.decoder.decode_beside(value, self.texts.bytes()) {
+            return Fate::Dead(rejected);
         }
+        let made = self.decoder.rows() - before;
+        if made == 0 {
+            return Fate::Filtered(Filtered::Explode);
+        }
+        for (ordinal, _) in (0..).zip(0..made) {
+            rows.row(record.offset(), timestamp_us, ordinal);
+        }
+        if !self.texts.is_empty() {
+            self.texts.add(made);
+        }
+        Fate::Row
     }
 
     /// Why a record whose timestamp can't be kept is no row; none where it simply has no timestamp.

@@ -216,6 +216,7 @@ fn pipeline() -> Pipeline {
             framing: Framing::Bare,
             schema: Source::Proto { path: "orders.proto".into(), message: "Order".to_owned() },
             filter: None,
+            explode: None,
         },
         table: Table {
             name: TableName { namespace: "db".to_owned(), name: "orders".to_owned() },

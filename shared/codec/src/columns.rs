@@ -24,6 +24,10 @@ pub struct Columns {
     /// Which records are taken; all where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filter>,
+    /// The field numbers that lead to the repeated field of which each element becomes a row. Columns whose paths begin with
+    /// these are made of the element; others are the same in every row of a record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explode: Option<Vec<u32>>,
 }
 
 /// Takes the records with one of some values in a field.

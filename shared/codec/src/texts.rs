@@ -259,7 +259,13 @@ mod tests {
     }
 
     fn planned(columns: Vec<columns::Column>) -> Columns {
-        Columns { columns, column_case: ColumnCase::Lower, unknown_fields: UnknownFields::Ignore, filter: None }
+        Columns {
+            columns,
+            column_case: ColumnCase::Lower,
+            unknown_fields: UnknownFields::Ignore,
+            filter: None,
+            explode: None,
+        }
     }
 
     fn texts(columns: Vec<columns::Column>) -> Texts {

@@ -79,7 +79,7 @@ const VALUE: &[Key] = &[
     later("unavailable"),
     later("confluent_indexes"),
     now("filter").table(&[now("field"), now("in")]),
-    later("explode"),
+    now("explode"),
 ];
 
 const SCHEMA: &[Key] = &[

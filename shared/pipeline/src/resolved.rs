@@ -47,6 +47,9 @@ pub struct Value {
     /// Which records are taken; all where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filter>,
+    /// A path of source field names to a repeated field, of which each element becomes a row of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explode: Option<Vec<String>>,
 }
 
 /// Takes the records with one of some values in a field. Others are counted as filtered.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow::array::{Array, RecordBatch, cast::AsArray};
-use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use base64_simd::STANDARD;
 use bytes::Bytes;
 use model::clock::Timestamp;
@@ -161,6 +161,34 @@ async fn personal_data_is_in_dead_letters_only() {
     assert!(!format!("{:?}", shop.ingest).contains("salt of"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_record_is_as_many_rows_as_it_has_elements() {
+    let columns = "[table.columns]\nline = { from = \"lines.text\", in = [\"x\", \"y\"] }\nk = \"@key\"";
+    let shop = Shop::of("", "explode = \"lines\"", columns);
+    let mut first = record(1, b"\x0a\x01a\x22\x03\x12\x01x\x22\x03\x12\x01y");
+    first["key"] = json!("aw==");
+    let records = [
+        first,
+        record(2, b"\x0a\x01b"),
+        record(3, b"\x22\x03\x12\x01x\x22\x03\x12\x01z"),
+        record(4, b"\x0a\x01d\x22\x03\x12\x01y"),
+    ];
+    let outcome = shop.handle(&event(json!({"orders-0": records}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (4, 1));
+    assert_eq!(outcome.filtered, BTreeMap::from([(Filtered::Explode, 1)]));
+    let object = shop.object();
+    assert_eq!(orders(&object), [order(0, 1, "a", 0), order(0, 1, "a", 0), order(0, 4, "d", 0)]);
+    let batch = rows(&object);
+    let column = |name: &str| batch.column_by_name(name).unwrap().clone();
+    let lines: Vec<_> = column("line").as_string::<i32>().iter().flatten().map(str::to_owned).collect();
+    assert_eq!(lines, ["x", "y", "y"]);
+    assert_eq!(column("_ordinal").as_primitive::<Int32Type>().values(), &[0, 1, 0]);
+    assert_eq!((column("k").null_count(), column("k").as_binary::<i32>().value(1)), (1, &b"k"[..]));
+    assert_eq!(object.footer().tables[0].rows, 3);
+    let letters = shop.letters();
+    assert_eq!((letters[0].offset, letters[0].path.as_str()), (3, "lines[1].text"));
+}
+
 fn found_row(batch: &RecordBatch, offset: i64) -> usize {
     let offsets = batch.column_by_name("_kafka_offset").unwrap();
     offsets.as_primitive::<Int64Type>().values().iter().position(|o| *o == offset).unwrap()
@@ -292,7 +320,7 @@ async fn an_object_is_written_even_without_a_row() {
         assert_eq!(object.footer().coverage.delivered_count(), records);
         assert!(orders_or_none(&object).is_empty());
         assert_eq!(shop.letters().len() as u64, dead);
-        assert_eq!(object.schema().fields().len(), 10, "the columns are there: {:?}", object.schema());
+        assert_eq!(object.schema().fields().len(), 11, "the columns are there: {:?}", object.schema());
     }
 }
 

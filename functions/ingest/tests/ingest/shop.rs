@@ -28,7 +28,7 @@ pub(crate) const A1: &[u8] = b"\x0a\x02a1\x10\x01";
 const PROTO: &str = r#"
     syntax = "proto3";
     package shop;
-    message Order { string id = 1; int64 qty = 2; Node nest = 3; }
+    message Order { string id = 1; int64 qty = 2; Node nest = 3; repeated Node lines = 4; }
     message Node { Node next = 1; string text = 2; }
 "#;
 

@@ -5,6 +5,7 @@ mod payload;
 
 use std::io::Read;
 
+use model::coverage::Filtered;
 use serde::Serialize;
 
 use crate::Session;
@@ -29,7 +30,7 @@ struct Body<'a> {
     tombstone: bool,
     /// By what the record was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    filtered: Option<&'a str>,
+    filtered: Option<Filtered>,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,7 +99,8 @@ fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Resul
                 }
             }
             Decoded::Tombstone => session.output.text("a tombstone: no row")?,
-            Decoded::Filtered => session.output.text("left out by the filter: no row")?,
+            Decoded::Filtered(Filtered::Explode) => session.output.text("nothing to explode: no row")?,
+            Decoded::Filtered(_) => session.output.text("left out by the filter: no row")?,
             Decoded::Dead { class, path, message } => {
                 let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
                 session.output.text(&format!("a dead letter, {class}{at}: {message}"))?;
@@ -159,7 +161,7 @@ fn document(decoded: &Decoded, session: &mut Session<'_>) -> Result<(), Failure>
     let (rows, body) = match decoded {
         Decoded::Rows(rows) => (rows.as_slice(), Body::default()),
         Decoded::Tombstone => (&[][..], Body { tombstone: true, ..Body::default() }),
-        Decoded::Filtered => (&[][..], Body { filtered: Some("filter"), ..Body::default() }),
+        Decoded::Filtered(why) => (&[][..], Body { filtered: Some(*why), ..Body::default() }),
         Decoded::Dead { class, path, message } => {
             let dead_letter = Some(DeadLetter { class, path, message });
             return session.output.line("decode", &Body { dead_letter, ..Body::default() });

@@ -77,10 +77,13 @@ pub fn plan_records(message: &MessageDescriptor, value: &Value, table: &Table) -
 }
 
 fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) -> Result<Columns, Vec<Fault>> {
-    let mut planner =
-        Planner { message, table, defaults: Defaults::new(table.column_case, &table.exclude), faults: Vec::new() };
+    let defaults = Defaults::new(table.column_case, &table.exclude);
+    let mut planner = Planner { message, table, exploded: None, defaults, faults: Vec::new() };
+    // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
-    let mut columns = Columns { filter, ..planner.columns() };
+    planner.exploded = value.and_then(|value| value.explode.as_ref()).and_then(|path| planner.exploded(path));
+    let explode = planner.exploded.as_ref().map(|fields| fields.iter().map(FieldDescriptor::number).collect());
+    let mut columns = Columns { filter, explode, ..planner.columns() };
     if table.unknown_fields == UnknownFields::Rest {
         columns.columns.push(rest());
     }
@@ -106,6 +109,8 @@ fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) ->
 struct Planner<'a> {
     message: &'a MessageDescriptor,
     table: &'a Table,
+    /// The way to the repeated field of which each element becomes a row.
+    exploded: Option<Vec<FieldDescriptor>>,
     defaults: Defaults,
     faults: Vec<Fault>,
 }
@@ -132,6 +137,11 @@ impl Planner<'_> {
                 Fields::Listed => listed.push(column),
             }
         }
+        if table.fields == Fields::All
+            && let Some((first, column)) = self.exploded_column()
+        {
+            declared.entry(first).or_default().push(column);
+        }
         if table.fields == Fields::All {
             for field in declared_fields(self.message) {
                 match declared.remove(&field.number()) {
@@ -145,7 +155,76 @@ impl Planner<'_> {
             }
             listed.extend(declared.into_values().flatten());
         }
-        Columns { columns: listed, column_case: table.column_case, unknown_fields: table.unknown_fields, filter: None }
+        Columns {
+            columns: listed,
+            column_case: table.column_case,
+            unknown_fields: table.unknown_fields,
+            filter: None,
+            explode: None,
+        }
+    }
+
+    /// The repeated field of which each element becomes a row, with the fields that lead to it.
+    fn exploded(&mut self, path: &[String]) -> Option<Vec<FieldDescriptor>> {
+        const PLACE: &str = "value.explode";
+        match self.resolve(path) {
+            Ok((fields, _)) if fields.last().is_some_and(FieldDescriptor::is_list) => Some(fields),
+            Ok(_) => {
+                self.fault(
+                    PLACE,
+                    format!("`{}` is not repeated: each element of a list becomes a row", path.join(".")),
+                );
+                None
+            }
+            Err(message) => {
+                self.fault(PLACE, message);
+                None
+            }
+        }
+    }
+
+    /// Whether these fields lead to what is exploded.
+    fn is_exploded(&self, fields: &[FieldDescriptor]) -> bool {
+        self.exploded.as_ref().is_some_and(|exploded| exploded == fields)
+    }
+
+    /// The default type of the last of some fields: of what is exploded, an element's.
+    fn type_of(&mut self, fields: &[FieldDescriptor], names: &[String], around: &[MessageDescriptor]) -> Option<Type> {
+        match self.defaults.of(fields.last()?, names, around)? {
+            Type::List { element, .. } if self.is_exploded(fields) => Some(*element),
+            other => Some(other),
+        }
+    }
+
+    /// The column of an element deep in the message that nothing is said about, and the message's field that it is in: as
+    /// the fields around those that are declared, what is around it is no column. At the top it is a default like others.
+    fn exploded_column(&mut self) -> Option<(u32, Column)> {
+        let exploded = self.exploded.clone().filter(|fields| fields.len() > 1)?;
+        let within = |declaration: &&ColumnDeclaration| match &declaration.from {
+            From::Path(path) => self.resolve(path).is_ok_and(|(fields, _)| fields.starts_with(&exploded)),
+            _ => false,
+        };
+        if self.table.columns.iter().any(|declaration| within(&declaration)) {
+            return None;
+        }
+        let path: Vec<String> = exploded.iter().map(|field| field.name().to_owned()).collect();
+        let (_, around) = self.resolve(&path).ok()?;
+        if self.defaults.excludes(&path) {
+            return None;
+        }
+        let data_type = self.type_of(&exploded, &path, &around)?;
+        let numbers: Vec<String> = exploded.iter().map(|field| field.number().to_string()).collect();
+        let column = Column {
+            name: naming::fold(self.table.column_case, exploded.last()?.name()),
+            source: format!("{VALUE}{}", numbers.join(".")),
+            source_name: path.join("."),
+            data_type,
+            required: false,
+            doc: None,
+            expect: Expectations::default(),
+            pii: None,
+        };
+        Some((exploded.first()?.number(), column))
     }
 
     /// The column of a field that nothing is said about.
@@ -167,7 +246,7 @@ impl Planner<'_> {
             self.fault("table", message);
             return None;
         }
-        let data_type = self.defaults.of(field, &path, std::slice::from_ref(self.message))?;
+        let data_type = self.type_of(std::slice::from_ref(field), &path, std::slice::from_ref(self.message))?;
         Some(Column {
             name,
             source: format!("{VALUE}{}", field.number()),
@@ -224,12 +303,12 @@ impl Planner<'_> {
                 if self.defaults.excludes(&names) {
                     self.fault(&place, format!("`{}` is excluded and declared at the same time", names.join(".")));
                 }
-                let (first, last) = (fields.first()?, fields.last()?);
+                let first = fields.first()?;
                 let data_type = match &declaration.data_type {
                     Some(data_type) => data_type.clone(),
                     // What is left of personal data is text.
                     None if declaration.pii.is_some() => Type::String,
-                    None => match self.defaults.of(last, &names, &around) {
+                    None => match self.type_of(&fields, &names, &around) {
                         Some(data_type) => data_type,
                         None => {
                             self.fault(&place, "every field in it is excluded".to_owned());
@@ -402,7 +481,9 @@ impl Planner<'_> {
         for segment in path {
             if let Some(through) = fields.last() {
                 match through.kind().as_message() {
-                    Some(message) if !through.is_list() && !through.is_map() => messages.push(message.clone()),
+                    Some(message) if !through.is_map() && (!through.is_list() || self.is_exploded(&fields)) => {
+                        messages.push(message.clone());
+                    }
                     _ => {
                         return Err(format!(
                             "a path leads through single messages only, and `{}` isn't one",

@@ -35,7 +35,7 @@ pub(crate) fn table() -> Table {
 /// A block of bare payloads.
 pub(crate) fn value(filter: Option<Filter>) -> Value {
     let schema = Schema::Proto { path: "test.proto".into(), message: "M".to_owned() };
-    Value { format: Format::Protobuf, framing: Framing::Bare, schema, filter }
+    Value { format: Format::Protobuf, framing: Framing::Bare, schema, filter, explode: None }
 }
 
 pub(crate) fn path(path: &str) -> From {

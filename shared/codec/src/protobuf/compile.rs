@@ -34,7 +34,10 @@ pub(crate) fn compile(
     let mut layout = Layout::default();
     let mut root = Way::new(message.clone(), 0);
     let (mut outputs, mut faults) = (Vec::new(), Vec::new());
+    let mut of_element = Vec::new();
     let mut rest = None;
+    let mut elements =
+        columns.explode.as_ref().map(|path| Elements { path, layout: Layout::default(), ops: Vec::new(), way: None });
     for (index, column) in columns.columns.iter().enumerate() {
         match column.value_path() {
             None if column.is_rest() => {
@@ -43,27 +46,61 @@ pub(crate) fn compile(
                 let list = layout.lists.len() - 1;
                 rest = Some(list);
                 let text = |slot| Output { valid: None, source: Source::Text(slot) };
+                of_element.push(false);
                 outputs.push(Output { valid: None, source: Source::Map(list, Box::new((text(0), text(1)))) });
             }
             None => {}
-            Some(path) => match compiler.column(column, &path, &mut root, &mut layout) {
-                Ok(output) => outputs.push(output),
+            Some(path) => match compiler.anywhere(column, &path, &mut root, &mut layout, elements.as_mut()) {
+                Ok((inner, output)) => {
+                    outputs.push(output);
+                    of_element.push(inner);
+                }
                 Err(fault) => faults.push((index, fault)),
             },
         }
     }
+    let mut exploded = None;
+    if let (true, Some(elements)) = (faults.is_empty(), elements) {
+        match compiler.explode(elements, &mut root, &mut layout) {
+            Ok(list) => exploded = Some(list),
+            Err(fault) => faults.push((0, fault)),
+        }
+    }
     if faults.is_empty() {
         let root = root.into_message(&mut layout);
-        Ok(Program { root, layout, outputs, rest })
+        Ok(Program { root, layout, outputs, rest, exploded, of_element })
     } else {
         Err(faults)
     }
+}
+
+/// The field at the end of a path.
+fn lookup(message: &MessageDescriptor, path: &[u32]) -> Result<FieldDescriptor, String> {
+    let (last, through) = path.split_last().ok_or("the path of what is exploded is empty")?;
+    let mut message = message.clone();
+    for number in through {
+        let field = Way::new(message, 0).field(*number)?;
+        let kind = field.kind();
+        message = kind.as_message().cloned().ok_or_else(|| format!("`{}` has no fields", field.name()))?;
+    }
+    Way::new(message, 0).field(*last)
 }
 
 struct Compiler<'h> {
     case: ColumnCase,
     strict: bool,
     hasher: &'h Arc<Hasher>,
+}
+
+/// The elements that become rows, on the way to their columns.
+struct Elements<'c> {
+    /// The field numbers that lead to them.
+    path: &'c [u32],
+    layout: Layout,
+    /// What is done with an element as a whole.
+    ops: Vec<Op>,
+    /// What is done with the fields of one that is a message.
+    way: Option<Way>,
 }
 
 /// A message on the way to columns, before all of them are known.
@@ -103,13 +140,66 @@ enum Presence {
 type Compiled = Result<(Op, Output), String>;
 
 impl Compiler<'_> {
-    fn column(&self, column: &Column, path: &[u32], root: &mut Way, layout: &mut Layout) -> Result<Output, String> {
-        let (last, through) = path.split_last().ok_or("its source path is empty")?;
-        if path.len() > NESTING_MAX {
-            return Err(format!("its path is longer than {NESTING_MAX}"));
+    /// Compiles a column of the record, or of the elements that become rows.
+    fn anywhere(
+        &self,
+        column: &Column,
+        path: &[u32],
+        root: &mut Way,
+        layout: &mut Layout,
+        elements: Option<&mut Elements<'_>>,
+    ) -> Result<(bool, Output), String> {
+        let Some((elements, rest)) = elements.and_then(|e| path.strip_prefix(e.path).map(|rest| (e, rest))) else {
+            return self.column(column, path, &column.source_name, root, layout).map(|output| (false, output));
+        };
+        // A path within the element begins behind its names; names of the schema have no dots.
+        let name = column.source_name.splitn(elements.path.len() + 1, '.').nth(elements.path.len()).unwrap_or_default();
+        let field = lookup(&root.message, elements.path)?;
+        let depth = elements.path.len() - 1;
+        let output = if rest.is_empty() {
+            let place = Place { parent: None, path: name.to_owned(), depth };
+            let (op, output) = self.whole(column, &field, true, &mut elements.layout, &place)?;
+            elements.ops.push(op);
+            output
+        } else {
+            let kind = field.kind();
+            let message = kind.as_message().ok_or_else(|| format!("`{}` has no fields", field.name()))?;
+            let way = elements.way.get_or_insert_with(|| Way::new(message.clone(), depth + 1));
+            self.column(column, rest, name, way, &mut elements.layout)?
+        };
+        Ok((true, output))
+    }
+
+    /// Puts what is done with the elements where they are.
+    fn explode(&self, elements: Elements<'_>, root: &mut Way, layout: &mut Layout) -> Result<usize, String> {
+        let Elements { path, layout: mut inner, mut ops, way } = elements;
+        if let Some(way) = way {
+            ops.push(Op::Message { message: Box::new(way.into_message(&mut inner)), present: None });
         }
-        let mut place = Place { parent: None, path: column.source_name.clone(), depth: 0 };
-        let mut way = root;
+        // Without a column of its own an element is a row all the same.
+        let element = match ops.len() {
+            0 => Op::Skip,
+            1 => ops.pop().unwrap_or(Op::Skip),
+            _ => Op::Each(ops),
+        };
+        layout.lists.push((inner, None));
+        let list = layout.lists.len() - 1;
+        let (last, through) = path.split_last().ok_or("the path of what is exploded is empty")?;
+        let (way, _, _) = Self::along(through, root, layout)?;
+        if !way.field(*last)?.is_list() {
+            return Err("what is exploded is not repeated".to_owned());
+        }
+        way.ops.entry(*last).or_default().push(Op::List { list, element: Box::new(element) });
+        Ok(list)
+    }
+
+    /// The message at the end of a path, the bit that says whether it is there, and its depth.
+    fn along<'w>(
+        through: &[u32],
+        root: &'w mut Way,
+        layout: &mut Layout,
+    ) -> Result<(&'w mut Way, Option<usize>, usize), String> {
+        let (mut way, mut parent) = (root, None);
         for number in through {
             let field = way.field(*number)?;
             let message = match field.kind().as_message() {
@@ -118,25 +208,62 @@ impl Compiler<'_> {
                     return Err(format!("a path leads through single messages only, and `{}` isn't one", field.name()));
                 }
             };
-            place.depth = way.depth + 1;
+            let depth = way.depth + 1;
             let (bit, next) = way.ways.entry(*number).or_insert_with(|| {
                 layout.bits += 1;
-                (layout.bits - 1, Way::new(message, place.depth))
+                (layout.bits - 1, Way::new(message, depth))
             });
-            place.parent = Some(*bit);
+            parent = Some(*bit);
             way = next;
         }
+        let depth = way.depth;
+        Ok((way, parent, depth))
+    }
+
+    /// Compiles a column at the end of a path within a message; `name` is the path for people.
+    fn column(
+        &self,
+        column: &Column,
+        path: &[u32],
+        name: &str,
+        root: &mut Way,
+        layout: &mut Layout,
+    ) -> Result<Output, String> {
+        let (last, through) = path.split_last().ok_or("its source path is empty")?;
+        if path.len() > NESTING_MAX {
+            return Err(format!("its path is longer than {NESTING_MAX}"));
+        }
+        let (way, parent, depth) = Self::along(through, root, layout)?;
+        let place = Place { parent, path: name.to_owned(), depth };
         let field = way.field(*last)?;
+        let (op, output) = self.whole(column, &field, false, layout, &place)?;
+        way.ops.entry(*last).or_default().push(op);
+        Ok(output)
+    }
+
+    /// Compiles a column of a field, or of an element of it, and what is asked of its values.
+    fn whole(
+        &self,
+        column: &Column,
+        field: &FieldDescriptor,
+        element: bool,
+        layout: &mut Layout,
+        place: &Place,
+    ) -> Compiled {
         // Bytes are hashed as they are; everything else as text.
-        let bytes = column.pii == Some(Pii::Hash) && matches!(Shape::of(&field), Shape::Bytes);
+        let bytes = column.pii == Some(Pii::Hash) && matches!(Shape::of(field), Shape::Bytes);
         let data_type = if bytes { &Type::Binary } else { &column.data_type };
-        let (op, output) = self.field(&field, data_type, layout, &place)?;
+        let (op, output) = if element {
+            self.value(&Shape::of(field), field, data_type, Presence::Always, layout, place)?
+        } else {
+            self.field(field, data_type, layout, place)?
+        };
         if let (true, Some(bit)) = (column.required, output.valid) {
             layout.required.push(Required { bit, within: None, path: place.path.clone() });
         }
         if let Some(rule) = Rule::of(&column.expect, &column.data_type)? {
             let cell = cell(&output.source, &column.data_type).ok_or("only single values have expectations")?;
-            layout.checks.push(Check { valid: output.valid, cell, rule, path: place.path });
+            layout.checks.push(Check { valid: output.valid, cell, rule, path: place.path.clone() });
         }
         if let Some(pii) = column.pii {
             let (Source::Text(text), false) = (&output.source, matches!(op, Op::Json { .. })) else {
@@ -149,8 +276,7 @@ impl Compiler<'_> {
             };
             layout.veils.push(Veil { valid: output.valid, text: *text, kept });
         }
-        way.ops.entry(*last).or_default().push(op);
-        Ok(output)
+        Ok((op, output))
     }
 
     fn field(&self, field: &FieldDescriptor, data_type: &Type, layout: &mut Layout, place: &Place) -> Compiled {

@@ -40,6 +40,7 @@ impl Filter {
             column_case: columns.column_case,
             unknown_fields: UnknownFields::Ignore,
             filter: None,
+            explode: None,
         };
         let taken = filter.values.iter().map(|text| text.as_bytes().into()).collect();
         Ok(Some(Self { decoder: Decoder::new(message, &columns)?, taken }))

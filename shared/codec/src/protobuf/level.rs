@@ -448,6 +448,16 @@ impl Level {
         self.rows * self.width + texts + lists
     }
 
+    /// Bytes of a closed row, near enough, but for one of its lists.
+    pub(crate) fn row_bytes(&self, row: usize, without: usize) -> usize {
+        let texts: usize = self.texts.iter().map(|text| text.row(row).len()).sum();
+        let lists = self.lists.iter().enumerate().filter(|(place, _)| *place != without).map(|(_, list)| {
+            let elements = list.bounds(row);
+            elements.map(|element| list.elements.row_bytes(element, usize::MAX)).sum::<usize>()
+        });
+        self.width + texts + lists.sum::<usize>()
+    }
+
     /// Starts anew, with room for as many rows as there were. The fixed-width columns come back cut to their rows; texts
     /// and lists are to be taken first.
     pub(crate) fn reset(&mut self) {
@@ -469,6 +479,19 @@ impl Level {
 }
 
 impl List {
+    /// The elements of a closed row.
+    fn bounds(&self, row: usize) -> std::ops::Range<usize> {
+        match (self.offsets.get(row), self.offsets.get(row + 1)) {
+            (Some(&from), Some(&to)) => from as usize..to as usize,
+            _ => 0..0,
+        }
+    }
+
+    /// How many elements a closed row has.
+    pub(crate) fn length(&self, row: usize) -> usize {
+        self.bounds(row).len()
+    }
+
     fn start(&self) -> usize {
         self.offsets.last().map_or(0, |&end| end as usize)
     }
@@ -535,11 +558,7 @@ impl List {
     }
 
     fn gather(&mut self, start: usize, order: &[usize]) -> Outcome {
-        let bounds = |row: usize| match (self.offsets.get(row), self.offsets.get(row + 1)) {
-            (Some(&from), Some(&to)) => from as usize..to as usize,
-            _ => 0..0,
-        };
-        let ranges: Vec<_> = order.iter().map(|&row| bounds(row)).collect();
+        let ranges: Vec<_> = order.iter().map(|&row| self.bounds(row)).collect();
         let elements: Vec<usize> = ranges.iter().cloned().flatten().collect();
         let first = self.offsets.get(start).map_or(0, |&at| at as usize);
         self.elements.gather(first, &elements)?;

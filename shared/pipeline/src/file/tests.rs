@@ -126,6 +126,7 @@ retention = "9d"
                 message: "gsr.proto.post.Employee".to_owned(),
             },
             filter: None,
+            explode: None,
         },
         table: Table {
             name: TableName { namespace: "bigdata".to_owned(), name: "employee".to_owned() },
@@ -375,6 +376,15 @@ fn personal_data_is_hashed_cut_or_dropped() {
     check("pii = \"drop\", doc = \"x\", in = [\"x\"]", &["2:21 invalid has no `doc`", "2:32 invalid has no `in`"]);
     let key = format!("{SOURCE}{VALUE}{TABLE}primary_key = [\"a\"]\ncolumns = {{ a = {{ pii = \"drop\" }} }}");
     super::tests::check(&key, &["9:16 unknown_column it is dropped as personal data"]);
+}
+
+#[test]
+fn a_repeated_field_is_exploded_by_its_path() {
+    let explode =
+        |text: &str| parse_named(&format!("{SOURCE}{VALUE}explode = {text}\n{TABLE}")).map(|p| p.value.explode);
+    assert_eq!(explode("\"batch.events\""), Ok(Some(vec!["batch".to_owned(), "events".to_owned()])));
+    check(&format!("{SOURCE}{VALUE}explode = \"@key\"\n{TABLE}"), &["7:11 invalid `@key` is none"]);
+    check(&format!("{SOURCE}{VALUE}explode = [\"a\"]\n{TABLE}"), &["7:11 wrong_type a string"]);
 }
 
 #[test]

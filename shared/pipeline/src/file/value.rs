@@ -42,7 +42,8 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, project: &
         None => (None, None),
     };
     let filter = filter(reader, section);
-    let assemble = || Some(Value { format: format?, framing: framing?, schema: schema?, filter });
+    let explode = reader.text(section, "explode").and_then(|text| field_path(reader, "explode", &text));
+    let assemble = || Some(Value { format: format?, framing: framing?, schema: schema?, filter, explode });
     Found { value: assemble(), schema_file }
 }
 

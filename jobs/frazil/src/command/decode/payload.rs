@@ -7,6 +7,7 @@ use arrow::datatypes::{FieldRef, Schema};
 use codec::protobuf::{Decoder, Filter, schema};
 use codec::texts::Texts;
 use codec::{Rejected, columns};
+use model::coverage::Filtered;
 use model::failure::Kind;
 use model::secret::Secret;
 use pipeline::resolved::Pipeline;
@@ -32,8 +33,8 @@ pub(super) enum Decoded {
     Rows(Vec<Row>),
     /// A null value: in the modes there are it makes no row.
     Tombstone,
-    /// The pipeline's filter leaves it out.
-    Filtered,
+    /// It makes no row by choice.
+    Filtered(Filtered),
     /// It can never be a row.
     Dead { class: &'static str, path: String, message: String },
 }
@@ -42,7 +43,7 @@ impl Decoded {
     /// The command was done; for a dead letter the answer is no.
     pub(super) const fn exit(&self) -> Exit {
         match self {
-            Self::Rows(_) | Self::Tombstone | Self::Filtered => Exit::Done,
+            Self::Rows(_) | Self::Tombstone | Self::Filtered(_) => Exit::Done,
             Self::Dead { .. } => Exit::No,
         }
     }
@@ -85,15 +86,18 @@ impl Reader {
         let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
         match self.filter.as_mut().map_or(Ok(true), |filter| filter.takes(value)) {
             Ok(true) => {}
-            Ok(false) => return Ok(Decoded::Filtered),
+            Ok(false) => return Ok(Decoded::Filtered(Filtered::Filter)),
             Err(rejected) => return Ok(dead(rejected)),
         }
         let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
         let read = self.texts.read(record.key.as_deref(), headers);
-        if let Err(rejected) = read.and_then(|()| self.decoder.decode(value)) {
+        if let Err(rejected) = read.and_then(|()| self.decoder.decode_beside(value, self.texts.bytes())) {
             return Ok(dead(rejected));
         }
-        self.texts.add(1);
+        match self.decoder.rows() {
+            0 => return Ok(Decoded::Filtered(Filtered::Explode)),
+            rows => self.texts.add(rows),
+        }
         let batch = self.batch().map_err(|e| codec_failure(&e))?;
         let rows = (0..batch.num_rows()).map(|n| {
             let unwritable = |e| Failure::of(Kind::Bug, "decode.value", &e);

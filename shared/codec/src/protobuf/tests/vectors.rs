@@ -155,6 +155,101 @@ fn what_the_schema_does_not_know_is_kept_as_it_came() {
 }
 
 #[test]
+fn each_element_of_an_exploded_field_is_a_row() {
+    let message = proto3(
+        "message E { string sku = 1; repeated int32 n = 2; optional int64 q = 3; } message B { repeated E events = 1; int32 id = 2; }
+         message M { string who = 1; repeated E e = 2; B batch = 3; repeated int32 nums = 4; map<string, int32> tags = 5; }",
+    );
+    let planned = |explode: &str, table: &Table| {
+        let explode = Some(explode.split('.').map(str::to_owned).collect());
+        columns::plan_records(&message, &pipeline::resolved::Value { explode, ..value(None) }, table).unwrap()
+    };
+    let all = |explode: &str, table: &Table, payloads: &[&str]| {
+        let mut decoder = Decoder::new(&message, &planned(explode, table)).unwrap();
+        for payload in payloads {
+            decoder.decode(&hex(payload))?;
+        }
+        let rows = decoder.rows();
+        let batch = decoder.finish().unwrap();
+        assert_eq!(batch.num_rows(), rows);
+        // Nothing is left for the next batch.
+        decoder.decode(&hex(payloads[0])).unwrap();
+        let again = print(&decoder.finish().unwrap());
+        let rows = print(&batch);
+        assert_eq!(again, rows[..again.len()]);
+        Ok::<_, Rejected>(rows)
+    };
+    let table = table();
+    let record = "0a(61) 12(0a(78) 12(0102) 1807) 22(05) 12() 2a(0a(6b) 1001)";
+    let rest = r#"nums=[5] tags={"k":1}"#;
+    assert_eq!(
+        all("e", &table, &[record, "0a(7a)", "12(12(09)) 0a(62)"]).unwrap(),
+        [
+            format!(r#"who="a" e={{sku:"x",n:[1,2],q:7}} batch=NULL {rest}"#),
+            format!(r#"who="a" e={{sku:"",n:[],q:NULL}} batch=NULL {rest}"#),
+            r#"who="b" e={sku:"",n:[9],q:NULL} batch=NULL nums=[] tags={}"#.to_owned(),
+        ]
+    );
+    // Numbers, packed and one by one.
+    let rows = all("nums", &table, &["22(0102) 2003 0a(61)"]).unwrap();
+    assert_eq!(rows.len(), 3);
+    assert!(rows[2].starts_with(r#"who="a" e=[] batch=NULL nums=3"#), "{}", rows[2]);
+    // Deep in the message, and beside columns of their own.
+    let deep = "0a(61) 1a(1005 0a(0a(78)) 0a(0a(79) 1802))";
+    let rows = all("batch.events", &table, &[deep]).unwrap();
+    assert_eq!(rows[0], r#"who="a" e=[] events={sku:"x",n:[],q:NULL} nums=[] tags={}"#);
+    let mut listed = table.clone();
+    listed.fields = pipeline::resolved::Fields::Listed;
+    for (name, from) in [("id", "batch.id"), ("sku", "batch.events.sku"), ("q", "batch.events.q"), ("who", "who")] {
+        declare(&mut listed, name, path(from), None);
+    }
+    assert_eq!(
+        all("batch.events", &listed, &[deep]).unwrap(),
+        [r#"id=5 sku="x" q=NULL who="a""#, r#"id=5 sku="y" q=2 who="a""#]
+    );
+    // Columns of the record alone are as many rows.
+    listed.columns.truncate(1);
+    assert_eq!(all("batch.events", &listed, &[deep]).unwrap(), ["id=5", "id=5"]);
+
+    // A record goes as a whole, and says which element.
+    let mut strict = table.clone();
+    declare(&mut strict, "sku", path("e.sku"), None);
+    strict.columns[0].expect.pattern = Some("^[a-z]*$".to_owned());
+    declare(&mut strict, "q", path("e.q"), None);
+    let refused = |table: &Table, payload: &str, class: Class, path: &str| {
+        let mut decoder = Decoder::new(&message, &planned("e", table)).unwrap();
+        decoder.decode(&hex("12(0a(61))")).unwrap();
+        let rejected = decoder.decode(&hex(payload)).unwrap_err();
+        assert_eq!((rejected.class, rejected.path.as_str()), (class, path), "{rejected}");
+        decoder.decode(&hex("12(0a(62) 1801)")).unwrap();
+        assert_eq!(decoder.finish().unwrap().num_rows(), 2);
+    };
+    refused(&strict, "12(0a(61)) 12(0a(41))", Class::Expectation, "e[1].sku");
+    refused(&strict, "12(0a(61)) 12(0a(ff))", Class::InvalidUtf8, "e[1].sku");
+    let large = format!("0a({}) {}", "61".repeat(1 << 20), "1200".repeat(300));
+    refused(&strict, &large, Class::TooLarge, "");
+    strict.columns[1].required = true;
+    let mut decoder = Decoder::new(&message, &planned("e", &strict)).unwrap();
+    assert_eq!(decoder.decode(&hex("12(1801) 12()")).unwrap_err().path, "e[1].q");
+    let value = |explode: &str| {
+        let explode = Some(explode.split('.').map(str::to_owned).collect());
+        pipeline::resolved::Value { explode, ..value(None) }
+    };
+    for (explode, part) in [
+        ("who", "is not repeated"),
+        ("tags", "is not repeated"),
+        ("e.n", "single messages only"),
+        ("x", "no field `x`"),
+    ] {
+        let faults = columns::plan_records(&message, &value(explode), &table).unwrap_err();
+        assert!(
+            faults.len() == 1 && faults[0].place == "value.explode" && faults[0].message.contains(part),
+            "{faults:?}"
+        );
+    }
+}
+
+#[test]
 fn a_filter_looks_at_one_field_of_any_record() {
     let message = proto3(
         "enum E { option allow_alias = true; ZERO = 0; ONE = 1; UNO = 1; } message N { optional string s = 1; }

@@ -30,7 +30,7 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         ("value", "unavailable = \"__debezium_unavailable_value\"", Err("unavailable")),
         ("value", "confluent_indexes = \"zigzag\"", Err("confluent_indexes")),
         ("value", "filter = { field = \"type\", in = [\"click\"] }", Ok(())),
-        ("value", "explode = \"events\"", Err("explode")),
+        ("value", "explode = \"events\"", Ok(())),
         ("table", "name = \"${db}.employee\"", Ok(())),
         ("table", "name = \"db.{topic}\"", Err("{topic}")),
         ("table", "name = \"{schema}.x\"", Err("{schema}")),
