@@ -395,6 +395,75 @@ fn an_event_is_staged_once_however_often_it_comes_and_a_dry_run_stages_nothing()
 }
 
 #[test]
+fn columns_of_every_source_reach_the_table() {
+    let place = Place::new();
+    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\npii_salt = \"env:SALT\"\n");
+    place.write(
+        "proto/shop.proto",
+        "syntax = \"proto3\"; package shop; message Order { string mail = 1; repeated Line lines = 2; string kind = 3; }
+         message Line { string sku = 1; int32 qty = 2; }",
+    );
+    place.write(
+        "pipelines/orders.toml",
+        r#"
+        [source]
+        topics = ["orders"]
+        [value]
+        format = "protobuf"
+        framing = "bare"
+        schema = { proto = "proto/shop.proto", message = "shop.Order" }
+        filter = { field = "kind", in = ["sale"] }
+        explode = "lines"
+        [table]
+        name = "db.orders"
+        unknown_fields = "rest"
+        [table.columns]
+        sku = "lines.sku"
+        qty = { from = "lines.qty", max = 9 }
+        text = { from = "@key", type = "string" }
+        raw = "@key"
+        city = { from = "@header.city", type = "string" }
+        mail = { pii = "hash" }
+        end = { from = "mail", pii = "last4" }
+        kind = { pii = "drop" }
+        "#,
+    );
+    // kind "sale", mail "a@example.com", field 9 = 1
+    let record = "\u{1a}\u{4}sale\n\u{d}a@example.comH\u{1}";
+    let value = |lines: &str| base64_simd::STANDARD.encode_to_string(format!("{record}{lines}"));
+    let event = json!({"eventSource": "aws:kafka", "eventSourceArn": "arn:aws:kafka:eu-west-1:1:cluster/demo/0", "records": {"orders-0": [
+        {"offset": 1, "timestamp": 1, "key": "azE=", "headers": [{"city": [66]}],
+         "value": value("\u{12}\u{3}\n\u{1}x\u{12}\u{5}\n\u{1}y\u{10}\u{2}")},
+        {"offset": 2, "timestamp": 1, "value": value("")},
+        {"offset": 3, "timestamp": 1, "value": value("\u{12}\u{2}\u{10}\u{a}")},
+        {"offset": 4, "timestamp": 1, "value": ""},
+    ]}});
+    place.write("event.json", event.to_string());
+    let run = |arguments: &[&str]| {
+        let left = place.run(&[arguments, &["--json"]].concat());
+        assert_eq!(left.exit, Exit::Done, "{}", left.stdout);
+        left.document()
+    };
+    let staged = run(&["ingest", "--event", "event.json"]);
+    assert_eq!((&staged["dead_letters"], &staged["filtered"]), (&json!(1), &json!({"filter": 1, "explode": 1})));
+    assert_eq!(run(&["fold"])["tables"][0]["rows_added"], 2);
+    let answer = run(&[
+        "query",
+        "SELECT sku, qty, text, raw, city, \"end\", _rest, mail, _kafka_offset FROM db.orders ORDER BY sku",
+    ]);
+    let rows = answer["rows"].as_array().unwrap();
+    let hash = rows[0]["mail"].as_str().unwrap();
+    let row = |sku: &str, qty: i32| {
+        json!({"sku": sku, "qty": qty, "text": "k1", "raw": "azE=", "city": "B", "end": ".com", "_rest": [{"key": "9", "value": "SAE="}],
+               "mail": hash, "_kafka_offset": 1})
+    };
+    assert_eq!(rows, &[row("x", 0), row("y", 2)]);
+    assert_eq!(hash.len(), 64);
+    let none = run(&["query", "SELECT * FROM db.orders LIMIT 0"]);
+    assert!(none["columns"].as_array().unwrap().iter().all(|column| column["name"] != "kind"));
+}
+
+#[test]
 fn an_event_that_can_not_be_used_says_why() {
     let place = Place::with_pipeline();
     assert_eq!(place.refused(&["ingest", "--event", "absent.json"]), (Exit::Usage, "ingest.event_file".to_owned()));
