@@ -8,6 +8,8 @@
 //! | `FRAZIL_ENV` | the environment whose variables the pipeline file uses; `local` when unset |
 //! | `FRAZIL_LOG` | the log's level; `info` when unset |
 //! | `FRAZIL_LOG_FORMAT` | `json` or `text`; `json` when unset |
+//!
+//! Where the pipeline hashes personal data, the variable that `pii_salt` of the environment names is read, too.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -125,7 +125,7 @@ impl Decoder {
             level: Level::new(program.layout),
             foreign: match columns.unknown_fields {
                 UnknownFields::Ignore => Foreign::Skip,
-                UnknownFields::Rest => Foreign::Keep,
+                UnknownFields::Rest => Foreign::Keep { retyped: columns.columns.iter().all(|c| c.pii.is_none()) },
                 UnknownFields::DeadLetter => Foreign::Refuse,
             },
             rest: program.rest,

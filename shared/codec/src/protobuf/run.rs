@@ -32,7 +32,12 @@ pub(crate) fn message(plan: &Message, level: &mut Level, reader: &mut Reader<'_>
                 match plan.field(number) {
                     Some(field) if wire == field.wire || (field.packable && wire == wire::LENGTH) => (field, wire),
                     // A value of another wire type than the schema's is an unknown field, as protobuf sees it.
-                    _ => {
+                    Some(field) => {
+                        let in_column = !matches!(field.op, Op::Skip);
+                        reader.retyped(start, in_column, number, wire, plan.depth)?;
+                        continue;
+                    }
+                    None => {
                         reader.unknown(start, number, wire, plan.depth)?;
                         continue;
                     }

@@ -19,7 +19,11 @@ pub(crate) const DEPTH_MAX: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Foreign {
     Skip,
-    Keep,
+    /// So are values of known fields in another wire type than the schema's, where `retyped` says so: what is personal in
+    /// one of them can't be hashed or cut.
+    Keep {
+        retyped: bool,
+    },
     /// It rejects the record.
     Refuse,
 }
@@ -203,10 +207,20 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Passes over a value of a known field in another wire type than the schema's, which protobuf takes for an unknown one.
+    /// What is in no column is not kept for that.
+    #[cold]
+    pub(crate) fn retyped(&mut self, start: usize, in_column: bool, number: u32, wire: u8, depth: usize) -> Outcome {
+        match self.foreign {
+            Foreign::Keep { retyped } if !(retyped && in_column) => self.skip(number, wire, depth),
+            _ => self.unknown(start, number, wire, depth),
+        }
+    }
+
     /// Passes over a field that the schema doesn't know, whose tag begins at `start`.
     #[cold]
     pub(crate) fn unknown(&mut self, start: usize, number: u32, wire: u8, depth: usize) -> Outcome {
-        if self.foreign == Foreign::Keep {
+        if let Foreign::Keep { .. } = self.foreign {
             self.skip(number, wire, depth)?;
             return self.unknown.add(number, start..self.at);
         }

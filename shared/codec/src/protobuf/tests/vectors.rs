@@ -143,6 +143,13 @@ fn what_the_schema_does_not_know_is_kept_as_it_came() {
         base64("4805")
     );
     assert_eq!(rest("12(0801 4001) 1a(4002) 1a(0801 4003) 22(12(4004)) 2a(0801 4805)"), expected);
+    // What is left out or hashed does not come back under another wire type.
+    assert_eq!(rest("3005"), "{}");
+    let mut personal = table.clone();
+    declare(&mut personal, "a", path("a"), None);
+    personal.columns[0].pii = Some(Pii::Last4);
+    let found = rows(&message, &personal, &["0a(736563726574) 4805"]).unwrap();
+    assert!(found[0].ends_with(r#" _rest={"9":"SAU="}"#), "{}", found[0]);
     // Neither in fields that are in no column nor in JSON.
     assert_eq!(rest("32(4001) 3a(4001)"), "{}");
     assert_eq!(rest("4b 0801 4c"), format!(r#"{{"9":"{}"}}"#, base64("4b08014c")));
