@@ -52,8 +52,11 @@ struct Exploded {
 }
 
 /// Bytes that the rows of one batch may repeat of their records. An event of 6 MB comes near it only where a record with
-/// large fields has thousands of elements; the memory of a function ends soon after.
-const REPEATED_MAX: usize = 256 << 20;
+/// large fields has thousands of elements, or a million rows come of two bytes each; the memory of a function ends soon after.
+const REPEATED_MAX: usize = 128 << 20;
+
+/// Bytes that a row repeats of every record: where it comes from, in memory and once more while it is written.
+const PLACE_BYTES: usize = 64;
 
 impl Exploded {
     /// Judges the record that was read last: without elements it leaves no row, and with too many none either.
@@ -64,7 +67,7 @@ impl Exploded {
             level.rewind(last);
             return Ok(());
         }
-        let repeated = level.row_bytes(last, self.list).saturating_add(beside).saturating_mul(elements - 1);
+        let repeated = (level.row_bytes(last, self.list) + PLACE_BYTES).saturating_add(beside).saturating_mul(elements);
         if self.repeated.saturating_add(repeated) > REPEATED_MAX {
             level.rewind(last);
             let message = format!(
