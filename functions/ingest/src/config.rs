@@ -8,6 +8,8 @@
 //! | `FRAZIL_ENV` | the environment whose variables the pipeline file uses; `local` when unset |
 //! | `FRAZIL_LOG` | the log's level; `info` when unset |
 //! | `FRAZIL_LOG_FORMAT` | `json` or `text`; `json` when unset |
+//!
+//! Where the pipeline hashes personal data, the variable that `pii_salt` of the environment names is read, too.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use runtime::log;
 use runtime::settings::{Faults, Settings};
 use staging::local::LocalStore;
 
-use crate::{Error, Ingest, IngestConfig};
+use crate::{Error, Ingest, IngestConfig, salt};
 
 /// What the runtime interface sets in every function, and the runtime library takes for granted.
 const SET_BY_LAMBDA: [&str; 4] = [
@@ -78,16 +80,22 @@ fn folder(url: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Reads the pipeline file with its schema, and opens the store.
+/// Reads the pipeline file with its schema, and opens the store. `variable` looks the variables up that secrets are in.
 ///
 /// # Errors
-/// [`Error::Pipeline`], [`Error::Decode`] for schema and columns, [`Error::Store`].
-pub fn open(config: &Config, clock: Arc<dyn Clock>) -> Result<Ingest, Error> {
+/// [`Error::Pipeline`], [`Error::Decode`] for schema and columns, [`Error::Salt`], [`Error::Store`].
+pub fn open(
+    config: &Config,
+    variable: &dyn Fn(&str) -> Option<String>,
+    clock: Arc<dyn Clock>,
+) -> Result<Ingest, Error> {
     let folder = config.pipeline.parent().unwrap_or(Path::new(""));
     let environment = environment::load(folder, config.environment.as_deref())?;
     let pipeline = file::load(&config.pipeline, &environment)?;
+    let salt = salt(&pipeline, &environment, variable)?;
     let store = LocalStore::open(&config.store, clock.clone()).map_err(Error::Store)?;
-    Ingest::new(IngestConfig::load(pipeline, config.pipeline_id.clone(), Arc::new(store), clock)?)
+    let ingest = IngestConfig::load(pipeline, config.pipeline_id.clone(), Arc::new(store), clock)?;
+    Ingest::new(ingest.salted(salt))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub enum Error {
         /// Its topics.
         known: Vec<String>,
     },
-    /// The `[table]` block does not fit the message.
+    /// The `[value]` or the `[table]` block does not fit the message.
     #[error("the columns can't be made: {}", .faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Columns {
         /// Every fault.
@@ -69,6 +69,14 @@ pub enum Error {
         /// How many minutes were tried.
         minutes: u32,
     },
+    /// The salt of hashed values can't be had.
+    #[error("the values of the column `{column}` are hashed, and {why}")]
+    Salt {
+        /// The column.
+        column: String,
+        /// What is wrong with the salt, which is not repeated.
+        why: String,
+    },
     /// The store can't be opened.
     #[error("the store can't be opened: {0}")]
     Store(#[source] staging::store::Error),
@@ -83,7 +91,9 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Event(e) => e.kind(),
-            Self::NoSource { .. } | Self::ForeignTopics { .. } | Self::Columns { .. } => Kind::Misconfigured,
+            Self::NoSource { .. } | Self::ForeignTopics { .. } | Self::Columns { .. } | Self::Salt { .. } => {
+                Kind::Misconfigured
+            }
             Self::Decode(e) => e.kind(),
             Self::Object(e) => e.kind(),
             Self::DeadLetters(e) => e.kind(),

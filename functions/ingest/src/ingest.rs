@@ -5,9 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use codec::columns::{self, Columns};
-use codec::protobuf::{Decoder, schema};
+use codec::protobuf::{Decoder, Filter, schema};
+use codec::texts::Texts;
 use model::clock::Clock;
 use model::id::PipelineId;
+use model::secret::Secret;
 use pipeline::resolved::Pipeline;
 use prost_reflect::MessageDescriptor;
 use staging::footer;
@@ -38,13 +40,16 @@ pub struct IngestConfig {
     pub store: Arc<dyn Store>,
     /// Where minutes come from.
     pub clock: Arc<dyn Clock>,
+    /// The salt of hashed values; needed only where there are some. See [`crate::salt`].
+    pub salt: Option<Secret>,
 }
 
 impl IngestConfig {
     /// Reads the pipeline's schema, plans its columns and names its content, for an embedded pipeline.
     ///
     /// # Errors
-    /// [`Error::Decode`] when the schema can't be used, [`Error::Columns`] when the `[table]` block does not fit it.
+    /// [`Error::Decode`] when the schema can't be used, [`Error::Columns`] when what the pipeline file says of values and
+    /// columns does not fit it.
     pub fn load(
         pipeline: Pipeline,
         pipeline_id: PipelineId,
@@ -52,10 +57,18 @@ impl IngestConfig {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let message = schema::load(&pipeline.value.schema)?;
-        let columns = columns::plan(&message, &pipeline.table).map_err(|faults| Error::Columns { faults })?;
+        let columns = columns::plan_records(&message, &pipeline.value, &pipeline.table)
+            .map_err(|faults| Error::Columns { faults })?;
         let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
-        Ok(Self { pipeline, pipeline_id, pipeline_file_hash, apply_sequence: 0, message, columns, store, clock })
+        let (apply_sequence, salt) = (0, None);
+        Ok(Self { pipeline, pipeline_id, pipeline_file_hash, apply_sequence, message, columns, store, clock, salt })
+    }
+
+    /// The same with a salt.
+    #[must_use]
+    pub fn salted(self, salt: Option<Secret>) -> Self {
+        Self { salt, ..self }
     }
 }
 
@@ -72,6 +85,7 @@ pub struct Ingest {
     pub(crate) timestamp_required: bool,
     message: MessageDescriptor,
     columns: Columns,
+    salt: Option<Secret>,
     /// Buffers between invocations: as many as were ever in use at once.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -89,13 +103,22 @@ impl Ingest {
     /// Compiles the decoder and makes the first buffers.
     ///
     /// # Errors
-    /// [`Error::Decode`] when the columns were planned for another message.
+    /// [`Error::Decode`] when the columns were planned for another message, or values are hashed and there is no salt.
     pub fn new(config: IngestConfig) -> Result<Self, Error> {
         let footer_columns = config.columns.columns.iter().map(footer_column).collect();
         // The other fields of a record are always there.
         let timestamp_required = config.columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
-        let IngestConfig { pipeline, pipeline_id, pipeline_file_hash, apply_sequence, message, columns, store, clock } =
-            config;
+        let IngestConfig {
+            pipeline,
+            pipeline_id,
+            pipeline_file_hash,
+            apply_sequence,
+            message,
+            columns,
+            store,
+            clock,
+            salt,
+        } = config;
         let ingest = Self {
             pipeline,
             pipeline_id,
@@ -107,6 +130,7 @@ impl Ingest {
             timestamp_required,
             message,
             columns,
+            salt,
             scratch: Mutex::default(),
         };
         ingest.keep(ingest.new_scratch()?);
@@ -129,8 +153,10 @@ impl Ingest {
     }
 
     fn new_scratch(&self) -> Result<Scratch, Error> {
-        let decoder = Decoder::new(&self.message, &self.columns)?;
-        Ok(Scratch::new(self.pipeline.table.name.to_string(), decoder, self.timestamp_required))
+        let decoder = Decoder::salted(&self.message, &self.columns, self.salt.as_ref())?;
+        let texts = Texts::new(&self.columns, self.salt.as_ref())?;
+        let filter = Filter::new(&self.message, &self.columns)?;
+        Ok(Scratch::new(self.pipeline.table.name.to_string(), filter, decoder, texts, self.timestamp_required))
     }
 }
 

@@ -16,8 +16,10 @@ mod execute;
 mod ingest;
 mod outcome;
 mod plan;
+mod salt;
 
 pub use error::Error;
 pub use ingest::{Ingest, IngestConfig};
 pub use outcome::{Outcome, Response};
 pub use plan::{MAPPING_VERSION, Planned, Staged};
+pub use salt::salt;

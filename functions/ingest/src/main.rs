@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         }
     };
     log::init(&config.log);
-    let ingest = match config::open(&config, Arc::new(SystemClock)) {
+    let ingest = match config::open(&config, &settings::environment, Arc::new(SystemClock)) {
         Ok(ingest) => Arc::new(ingest),
         Err(e) => {
             tracing::error!(kind = e.kind().as_str(), "the function can't start: {e}");

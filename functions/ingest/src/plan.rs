@@ -7,7 +7,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use codec::Rejected;
-use codec::protobuf::Decoder;
+use codec::protobuf::{Decoder, Filter};
+use codec::texts::Texts;
 use model::clock::Minute;
 use model::coordinate::{Sample, SourceId, TopicPartition};
 use model::coverage::{Coverage, Filtered, PartitionCoverage};
@@ -51,6 +52,7 @@ pub struct Staged {
 /// The buffers of one invocation, kept for the next.
 pub(crate) struct Scratch {
     reader: event::Reader,
+    filter: Option<Filter>,
     targets: Vec<Target>,
 }
 
@@ -58,15 +60,24 @@ pub(crate) struct Scratch {
 struct Target {
     table: String,
     decoder: Decoder,
+    texts: Texts,
     schema: SchemaRef,
     timestamp_required: bool,
 }
 
 impl Scratch {
-    pub(crate) fn new(table: String, decoder: Decoder, timestamp_required: bool) -> Self {
-        let fields: Vec<FieldRef> = decoder.schema().fields().iter().cloned().chain(record_columns::fields()).collect();
-        let target = Target { table, decoder, schema: Arc::new(Schema::new(fields)), timestamp_required };
-        Self { reader: event::Reader::new(), targets: vec![target] }
+    pub(crate) fn new(
+        table: String,
+        filter: Option<Filter>,
+        decoder: Decoder,
+        texts: Texts,
+        timestamp_required: bool,
+    ) -> Self {
+        let mut fields: Vec<FieldRef> = decoder.schema().fields().to_vec();
+        fields.extend(texts.fields().cloned().map(Arc::new));
+        fields.extend(record_columns::fields());
+        let target = Target { table, decoder, texts, schema: Arc::new(Schema::new(fields)), timestamp_required };
+        Self { reader: event::Reader::new(), filter, targets: vec![target] }
     }
 }
 
@@ -91,7 +102,7 @@ impl Ingest {
     }
 
     fn plan_in(&self, scratch: &mut Scratch, body: &[u8], minute: Minute) -> Result<Staged, Error> {
-        let Scratch { reader, targets } = scratch;
+        let Scratch { reader, filter, targets } = scratch;
         let event = reader.read(body)?;
         let source = self.source(&event)?;
         self.only_own_topics(&event)?;
@@ -115,8 +126,9 @@ impl Ingest {
                     headers: record.headers(),
                 });
                 // Which table a record goes to will be asked here; all go to the first one.
-                let fate = match (targets.first_mut(), rows.first_mut()) {
-                    (Some(target), Some(rows)) => target.take(&record, rows),
+                let fate = match (left_out(filter.as_mut(), &record), targets.first_mut(), rows.first_mut()) {
+                    (Some(fate), ..) => fate,
+                    (None, Some(target), Some(rows)) => target.take(&record, rows),
                     _ => Fate::Filtered(Filtered::Filter),
                 };
                 covered.add(&record, &fate);
@@ -171,6 +183,11 @@ impl Ingest {
     }
 
     fn letter(&self, source: &SourceId, minute: Minute, record: &Record<'_>, rejected: Rejected) -> DeadLetter {
+        // The key is a part of its own, and wrong as a whole. Headers and the record's own fields are named by their source.
+        let (part, path) = match rejected.path.as_str() {
+            "@key" => (Part::Key, String::new()),
+            _ => (Part::Value, rejected.path),
+        };
         DeadLetter {
             schema: Tag::of::<DeadLetter>(),
             pipeline_id: self.pipeline_id.clone(),
@@ -189,8 +206,8 @@ impl Ingest {
             headers: record.headers().map(|(name, value)| (name.to_owned(), value.map(Payload::from))).collect(),
             schema_id: record.value_schema().and_then(|schema| schema.schema_id.clone()),
             class: class(rejected.class),
-            part: Part::Value,
-            path: rejected.path,
+            part,
+            path,
             message: rejected.message,
             ordinal: None,
             table: None,
@@ -219,6 +236,16 @@ impl Ingest {
     }
 }
 
+/// What becomes of a record that the filter does not take. A tombstone has nothing to filter by.
+#[inline]
+fn left_out(filter: Option<&mut Filter>, record: &Record<'_>) -> Option<Fate> {
+    match filter?.takes(record.value()?) {
+        Ok(true) => None,
+        Ok(false) => Some(Fate::Filtered(Filtered::Filter)),
+        Err(rejected) => Some(Fate::Dead(rejected)),
+    }
+}
+
 impl Target {
     fn take(&mut self, record: &Record<'_>, rows: &mut record_columns::Builder) -> Fate {
         // In append mode a tombstone deletes nothing, and there is no row to make of it.
@@ -229,13 +256,26 @@ impl Target {
         {
             return Fate::Dead(rejected);
         }
-        match self.decoder.decode(value) {
-            Ok(()) => {
-                rows.row(record.offset(), timestamp_us, 0);
-                Fate::Row
-            }
-            Err(rejected) => Fate::Dead(rejected),
+        if !self.texts.is_empty()
+            && let Err(rejected) = self.texts.read(record.key(), record.headers())
+        {
+            return Fate::Dead(rejected);
         }
+        let before = self.decoder.rows();
+        if let Err(rejected) = self.decoder.decode_beside(value, self.texts.bytes()) {
+            return Fate::Dead(rejected);
+        }
+        let made = self.decoder.rows() - before;
+        if made == 0 {
+            return Fate::Filtered(Filtered::Explode);
+        }
+        for (ordinal, _) in (0..).zip(0..made) {
+            rows.row(record.offset(), timestamp_us, ordinal);
+        }
+        if !self.texts.is_empty() {
+            self.texts.add(made);
+        }
+        Fate::Row
     }
 
     /// Why a record whose timestamp can't be kept is no row; none where it simply has no timestamp.
@@ -257,6 +297,7 @@ impl Target {
     /// The rows taken since the last batch.
     fn batch(&mut self, rows: record_columns::Builder) -> Result<RecordBatch, Error> {
         let mut columns = self.decoder.finish()?.columns().to_vec();
+        columns.extend(self.texts.finish()?);
         columns.extend(rows.finish());
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }

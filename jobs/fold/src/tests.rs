@@ -216,6 +216,8 @@ fn pipeline() -> Pipeline {
             format: Format::Protobuf,
             framing: Framing::Bare,
             schema: Source::Proto { path: "orders.proto".into(), message: "Order".to_owned() },
+            filter: None,
+            explode: None,
         },
         table: Table {
             name: TableName { namespace: "db".to_owned(), name: "orders".to_owned() },

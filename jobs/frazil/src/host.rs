@@ -61,6 +61,8 @@ pub struct Host<'a> {
     pub clock: Arc<dyn Clock>,
     /// Ids and chance.
     pub ids: Arc<dyn Ids>,
+    /// The variables that secrets are in, by name.
+    pub variable: fn(&str) -> Option<String>,
     /// Starts the log at a level (`error`, `warn`, `info`, `debug`), `None` where no flag chose one.
     pub log: fn(Option<&str>),
     /// What the process's signals have to say.

@@ -58,6 +58,7 @@ pub fn run<A: Into<OsString>>(
         folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds),
+        variable: runtime::settings::environment,
         log: |_| {},
         signals: Signals::default(),
     };
@@ -91,6 +92,7 @@ pub fn run_on<A: Into<OsString>>(host: Host<'_>, arguments: impl IntoIterator<It
         folder: host.folder,
         clock: host.clock,
         ids: host.ids,
+        variable: host.variable,
         env: global.env,
         dir: global.dir,
         remote: Remote::default(),
@@ -118,6 +120,7 @@ struct Session<'a> {
     folder: PathBuf,
     clock: Arc<dyn model::clock::Clock>,
     ids: Arc<dyn model::id::Ids>,
+    variable: fn(&str) -> Option<String>,
     env: Option<String>,
     dir: Option<PathBuf>,
     remote: Remote,

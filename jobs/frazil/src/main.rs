@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         clock: Arc::new(SystemClock),
         ids: Arc::new(SystemIds),
+        variable: environment,
         log: start_log,
         signals,
     };

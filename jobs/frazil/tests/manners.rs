@@ -79,6 +79,7 @@ impl Place {
             folder: self.folder.path().to_owned(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds),
+            variable: |name| (name == "SALT").then(|| "a salt of some length".to_owned()),
             log: |_| {},
             signals: frazil::host::Signals::default(),
         };
@@ -395,6 +396,75 @@ fn an_event_is_staged_once_however_often_it_comes_and_a_dry_run_stages_nothing()
 }
 
 #[test]
+fn columns_of_every_source_reach_the_table() {
+    let place = Place::new();
+    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\npii_salt = \"env:SALT\"\n");
+    place.write(
+        "proto/shop.proto",
+        "syntax = \"proto3\"; package shop; message Order { string mail = 1; repeated Line lines = 2; string kind = 3; }
+         message Line { string sku = 1; int32 qty = 2; }",
+    );
+    place.write(
+        "pipelines/orders.toml",
+        r#"
+        [source]
+        topics = ["orders"]
+        [value]
+        format = "protobuf"
+        framing = "bare"
+        schema = { proto = "proto/shop.proto", message = "shop.Order" }
+        filter = { field = "kind", in = ["sale"] }
+        explode = "lines"
+        [table]
+        name = "db.orders"
+        unknown_fields = "rest"
+        [table.columns]
+        sku = "lines.sku"
+        qty = { from = "lines.qty", max = 9 }
+        text = { from = "@key", type = "string" }
+        raw = "@key"
+        city = { from = "@header.city", type = "string" }
+        mail = { pii = "hash" }
+        end = { from = "mail", pii = "last4" }
+        kind = { pii = "drop" }
+        "#,
+    );
+    // kind "sale", mail "a@example.com", field 9 = 1
+    let record = "\u{1a}\u{4}sale\n\u{d}a@example.comH\u{1}";
+    let value = |lines: &str| base64_simd::STANDARD.encode_to_string(format!("{record}{lines}"));
+    let event = json!({"eventSource": "aws:kafka", "eventSourceArn": "arn:aws:kafka:eu-west-1:1:cluster/demo/0", "records": {"orders-0": [
+        {"offset": 1, "timestamp": 1, "key": "azE=", "headers": [{"city": [66]}],
+         "value": value("\u{12}\u{3}\n\u{1}x\u{12}\u{5}\n\u{1}y\u{10}\u{2}")},
+        {"offset": 2, "timestamp": 1, "value": value("")},
+        {"offset": 3, "timestamp": 1, "value": value("\u{12}\u{2}\u{10}\u{a}")},
+        {"offset": 4, "timestamp": 1, "value": ""},
+    ]}});
+    place.write("event.json", event.to_string());
+    let run = |arguments: &[&str]| {
+        let left = place.run(&[arguments, &["--json"]].concat());
+        assert_eq!(left.exit, Exit::Done, "{}", left.stdout);
+        left.document()
+    };
+    let staged = run(&["ingest", "--event", "event.json"]);
+    assert_eq!((&staged["dead_letters"], &staged["filtered"]), (&json!(1), &json!({"filter": 1, "explode": 1})));
+    assert_eq!(run(&["fold"])["tables"][0]["rows_added"], 2);
+    let answer = run(&[
+        "query",
+        "SELECT sku, qty, text, raw, city, \"end\", _rest, mail, _kafka_offset FROM db.orders ORDER BY sku",
+    ]);
+    let rows = answer["rows"].as_array().unwrap();
+    let hash = rows[0]["mail"].as_str().unwrap();
+    let row = |sku: &str, qty: i32| {
+        json!({"sku": sku, "qty": qty, "text": "k1", "raw": "azE=", "city": "B", "end": ".com", "_rest": [{"key": "9", "value": "SAE="}],
+               "mail": hash, "_kafka_offset": 1})
+    };
+    assert_eq!(rows, &[row("x", 0), row("y", 2)]);
+    assert_eq!(hash.len(), 64);
+    let none = run(&["query", "SELECT * FROM db.orders LIMIT 0"]);
+    assert!(none["columns"].as_array().unwrap().iter().all(|column| column["name"] != "kind"));
+}
+
+#[test]
 fn an_event_that_can_not_be_used_says_why() {
     let place = Place::with_pipeline();
     assert_eq!(place.refused(&["ingest", "--event", "absent.json"]), (Exit::Usage, "ingest.event_file".to_owned()));
@@ -588,6 +658,52 @@ fn a_payload_is_decoded_as_the_pipeline_would() {
     place.write("payload", [0x08, 0x05]);
     assert_eq!(place.done(&["decode", "--file", "payload"])["rows"][0]["employee_id"], 5);
     assert_eq!(files(&place.path("dir")).len(), 2, "nothing was stored");
+}
+
+#[test]
+fn a_key_and_headers_are_decoded_with_their_value() {
+    let place = Place::with_pipeline();
+    let columns =
+        "\n[table.columns.k]\nfrom = \"@key\"\ntype = \"string\"\n[table.columns.city]\nfrom = \"@header.city\"\n";
+    place.write("dir/pipelines/employee.toml", format!("{}{columns}", include_str!("../demo/employee.toml")));
+    let row = &place.done(&["decode", "--hex", "0805", "--key-hex", "6b31", "--header", "city=00ff"])["rows"][0];
+    assert_eq!((&row["employee_id"], &row["k"], &row["city"]), (&json!(5), &json!("k1"), &json!("AP8=")));
+    let (exit, dead) = place.json(&["decode", "--hex", "0805", "--key-hex", "ff"]);
+    assert_eq!((exit, &dead["dead_letter"]["path"]), (Exit::No, &json!("@key")));
+    let stdin = "0805\n{\"key\":\"azI=\",\"value\":\"CAU=\",\"headers\":[{\"city\":[65]}]}\n";
+    let lines = place.run_with(stdin, &["decode", "--dir", "dir"]).lines();
+    assert_eq!((&lines[0]["rows"][0]["k"], &lines[1]["rows"][0]["k"]), (&json!(null), &json!("k2")));
+    assert_eq!(lines[1]["rows"][0]["city"], "QQ==");
+}
+
+#[test]
+fn hashed_values_take_a_salt_that_is_never_shown() {
+    let place = Place::with_pipeline();
+    let file = include_str!("../demo/employee.toml").replace("name = \"name\"", "name = { pii = \"hash\" }");
+    place.write("dir/pipelines/employee.toml", &file);
+    assert_eq!(place.refused(&["decode", "--hex", "1200"]), (Exit::Usage, "environment.pii_salt".to_owned()));
+    place.write("pipelines/employee.toml", &file);
+    place.write("proto/employee.proto", include_str!("../../../proto/employee.proto"));
+    place.write(
+        "frazil.toml",
+        "[env.a]\ndir = \"dir\"\npii_salt = \"env:SALT\"\n[env.b]\ndir = \"dir\"\npii_salt = \"env:UNSET\"\n",
+    );
+    let left = place.run(&["decode", "--hex", "120141", "--json", "--env", "a"]);
+    let hash = left.document()["rows"][0]["name"].as_str().unwrap().to_owned();
+    assert_eq!((left.exit, hash.len(), left.stdout.contains("a salt")), (Exit::Done, 64, false));
+    let left = place.run(&["decode", "--hex", "120141", "--json", "--env", "b"]);
+    assert_eq!((left.exit, &left.document()["error"]["code"]), (Exit::Usage, &json!("environment.pii_salt")));
+}
+
+#[test]
+fn a_record_that_the_filter_leaves_out_is_no_dead_letter() {
+    let place = Place::with_pipeline();
+    let filter = "keep_raw = false\nfilter = { field = \"role\", in = [\"ARCHITECT\"] }\n[table]\n";
+    place.write("dir/pipelines/employee.toml", include_str!("../demo/employee.toml").replace("[table]\n", filter));
+    let document = place.done(&["decode", "--hex", "0805"]);
+    assert_eq!((&document["filtered"], &document["rows"]), (&json!("filter"), &json!([])));
+    assert_eq!(place.done(&["decode", "--hex", "08053802"])["rows"][0]["employee_id"], 5);
+    assert_eq!(place.json(&["decode", "--hex", "1203ff"]).1["dead_letter"]["class"], "truncated");
 }
 
 #[test]

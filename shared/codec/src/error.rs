@@ -42,6 +42,12 @@ pub enum Error {
         /// The first column that doesn't fit, and why.
         reason: String,
     },
+    /// A column's values are hashed, and no salt was given.
+    #[error("the values of the column `{column}` are hashed, and there is no salt")]
+    NoSalt {
+        /// The column.
+        column: String,
+    },
     /// Arrow refused buffers that the decoder had built.
     #[error("a batch can't be built: {0}")]
     Batch(#[from] arrow::error::ArrowError),
@@ -52,9 +58,11 @@ impl Error {
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::Read { .. } | Self::Schema { .. } | Self::UnknownMessage { .. } | Self::Columns { .. } => {
-                Kind::Misconfigured
-            }
+            Self::Read { .. }
+            | Self::Schema { .. }
+            | Self::UnknownMessage { .. }
+            | Self::Columns { .. }
+            | Self::NoSalt { .. } => Kind::Misconfigured,
             Self::Batch(_) => Kind::Bug,
         }
     }

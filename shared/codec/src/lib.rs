@@ -1,17 +1,35 @@
 //! Payload bytes to Arrow columns.
 //!
-//! Entry points: [`protobuf::schema`] loads a message descriptor, [`columns::plan`] decides a table's columns from it
-//! and from the pipeline's `[table]` block, and [`protobuf::Decoder`] turns payloads into record batches of these
-//! columns, one row a payload. A payload that does not fit leaves no trace and comes back as a [`Rejected`].
+//! Entry points: [`protobuf::schema`] loads a message descriptor, [`columns::plan_records`] decides a table's columns from
+//! it and from the pipeline's `[value]` and `[table]` blocks, [`protobuf::Filter`] tells which payloads are taken, and
+//! [`protobuf::Decoder`] turns them into record batches of these columns, one row a payload or one for each element of a
+//! repeated field. [`texts::Texts`] makes columns of keys and headers. A record that does not fit leaves no trace and comes
+//! back as a [`Rejected`]; personal data leaves a hash or its end.
 //!
 //! This crate never talks to a service, never reads a clock, and never panics on what a payload or a schema holds.
 
 pub mod arrow_types;
 pub mod columns;
 mod error;
+mod expectation;
 mod naming;
+mod pii;
 pub mod protobuf;
 mod rejection;
+pub mod texts;
+
+use columns::Columns;
+use model::secret::Secret;
+use pii::Hasher;
 
 pub use error::Error;
 pub use rejection::{Class, Rejected};
+
+/// What hashes values under a salt, which may be missing only where none is hashed.
+fn hasher(columns: &Columns, salt: Option<&Secret>) -> Result<Hasher, Error> {
+    match (salt, columns.hashed()) {
+        (Some(salt), _) => Ok(Hasher::new(salt)),
+        (None, None) => Ok(Hasher::new(&Secret::new([]))),
+        (None, Some(column)) => Err(Error::NoSalt { column: column.name.clone() }),
+    }
+}

@@ -3,6 +3,7 @@
 mod arrays;
 mod compile;
 mod decoder;
+mod filter;
 mod json;
 mod level;
 pub(crate) mod mapping;
@@ -11,6 +12,7 @@ mod run;
 pub mod schema;
 mod stop;
 mod text;
+mod unknown;
 mod wire;
 
 #[cfg(test)]
@@ -18,3 +20,4 @@ mod tests;
 
 pub(crate) use compile::compile;
 pub use decoder::Decoder;
+pub use filter::Filter;

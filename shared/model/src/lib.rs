@@ -15,6 +15,7 @@ pub mod interval;
 pub mod ledger;
 pub mod mutation;
 pub mod run;
+pub mod secret;
 pub mod settlement;
 pub mod stored;
 pub mod verdict;

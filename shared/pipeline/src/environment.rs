@@ -50,6 +50,15 @@ pub struct Environment {
     pub warehouse: Location,
     /// The only names that `${…}` may use in pipeline files.
     pub vars: BTreeMap<String, String>,
+    /// Where the salt of hashed personal data is.
+    pub pii_salt: Option<SecretReference>,
+}
+
+/// Where a secret is: never the secret itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretReference {
+    /// `env:NAME`: in the variable of this name.
+    Env(String),
 }
 
 /// A place for objects. Displayed as a URL, letter by letter: nothing is percent-encoded, as in Iceberg's locations.
@@ -97,6 +106,7 @@ impl Environment {
             warehouse: Location::File(dir.join("warehouse")),
             dir: Some(dir),
             vars: BTreeMap::new(),
+            pii_salt: None,
         }
     }
 
@@ -265,6 +275,7 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
         apart(reader, section, store, warehouse);
     }
     let vars = vars(reader, section);
+    let pii_salt = secret(reader, section, "pii_salt");
     Some(Environment {
         name: name.to_owned(),
         root: Some(root.to_owned()),
@@ -273,7 +284,31 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
         catalog: catalog?,
         warehouse: warehouse?,
         vars,
+        pii_salt,
     })
+}
+
+/// A reference to a secret. What stands there instead may be the secret: it is not repeated.
+fn secret<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str) -> Option<SecretReference> {
+    section.get(name)?;
+    let text = reader.text(section, name)?;
+    let is_name = |name: &str| {
+        name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            && !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+    };
+    match text.value.split_once(':') {
+        Some(("env", variable)) if is_name(variable) => return Some(SecretReference::Env(variable.to_owned())),
+        Some((kind @ ("secretsmanager" | "ssm"), _)) => reader.not_yet(text.at, &format!("{name} = \"{kind}:…\"")),
+        _ => {
+            let message = format!(
+                "`{name}` says where the secret is, as in \"env:FRAZIL_PII_SALT\", the name of a variable; a secret itself never \
+                 stands in a file"
+            );
+            reader.fault(text.at, code::INVALID, message);
+        }
+    }
+    None
 }
 
 fn location<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, default: Location) -> Option<Location> {

@@ -5,6 +5,7 @@
 //! (so that `schemas/` stands beside `pipelines/`).
 
 mod columns;
+mod expectation;
 mod properties;
 mod schedule;
 mod source;

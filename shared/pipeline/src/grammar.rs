@@ -78,8 +78,8 @@ const VALUE: &[Key] = &[
     only("keep_raw", "false", &["true"]),
     later("unavailable"),
     later("confluent_indexes"),
-    later("filter").table(&[later("field"), later("in")]),
-    later("explode"),
+    now("filter").table(&[now("field"), now("in")]),
+    now("explode"),
 ];
 
 const SCHEMA: &[Key] = &[
@@ -128,11 +128,11 @@ pub(crate) const COLUMN: &[Key] = &[
     now("doc"),
     later("unit"),
     later("default"),
-    later("pii"),
-    later("min"),
-    later("max"),
-    later("pattern"),
-    later("in"),
+    now("pii"),
+    now("min"),
+    now("max"),
+    now("pattern"),
+    now("in"),
 ];
 
 const FOLD: &[Key] = &[now("max_age"), now("max_bytes"), now("max_rows"), now("memory")];
@@ -147,7 +147,7 @@ const ENVIRONMENT: &[Key] = &[
     now("warehouse"),
     later("region"),
     later("kafka").table(&[later("bootstrap_servers"), later("command_config")]),
-    later("pii_salt"),
+    now("pii_salt"),
     later("mapping").table(&[
         later("batch"),
         later("window"),

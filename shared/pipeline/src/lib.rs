@@ -12,6 +12,7 @@
 pub mod discovery;
 mod document;
 pub mod environment;
+pub mod expectation;
 pub mod fault;
 pub mod file;
 mod grammar;

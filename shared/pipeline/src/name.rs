@@ -25,6 +25,9 @@ pub(crate) const RECORD_COLUMNS: [&str; 5] = {
     [*topic, *partition, *offset, *timestamp, *ingested_at]
 };
 
+/// The column of the fields that a schema does not know, where a pipeline keeps them.
+pub(crate) const REST: &str = "_rest";
+
 /// What `{…}` may name in a table's name, once one pipeline serves many tables.
 const PLACEHOLDERS: [&str; 5] = ["topic", "schema", "table", "field", "header"];
 

@@ -68,7 +68,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn expected(&mut self, name: &str, value: &DeValue<'_>, at: usize, expected: &str) {
+    pub(crate) fn expected(&mut self, name: &str, value: &DeValue<'_>, at: usize, expected: &str) {
         self.fault(at, code::WRONG_TYPE, format!("`{name}` takes {expected}, found {}", kind(value)));
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::expectation::{Expectations, Literal};
 use crate::types::Type;
 
 /// One pipeline in one environment.
@@ -35,7 +36,7 @@ pub struct Source {
 }
 
 /// The `[value]` block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Value {
     /// The payload's format.
     pub format: Format,
@@ -43,6 +44,22 @@ pub struct Value {
     pub framing: Framing,
     /// Where its schema comes from.
     pub schema: Schema,
+    /// Which records are taken; all where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
+    /// A path of source field names to a repeated field, of which each element becomes a row of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explode: Option<Vec<String>>,
+}
+
+/// Takes the records with one of some values in a field. Others are counted as filtered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Filter {
+    /// A path of source field names into the value.
+    pub field: Vec<String>,
+    /// The values.
+    #[serde(rename = "in")]
+    pub one_of: Vec<Literal>,
 }
 
 /// Payload formats.
@@ -152,6 +169,8 @@ pub enum Fields {
 pub enum UnknownFields {
     /// Skipped.
     Ignore,
+    /// Kept in the column `_rest`, a map of strings.
+    Rest,
     /// The record goes to dead letters.
     DeadLetter,
 }
@@ -222,6 +241,32 @@ pub struct ColumnDeclaration {
     pub required: bool,
     /// The column's comment.
     pub doc: Option<String>,
+    /// What its values must be like, else the record goes to dead letters.
+    #[serde(default, skip_serializing_if = "Expectations::is_empty")]
+    pub expect: Expectations,
+    /// What is left of its values before anything is staged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pii: Option<Pii>,
+}
+
+/// What is left of personal data in staged objects and tables. Dead letters keep payloads as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pii {
+    /// HMAC-SHA-256 of the value's text under the environment's salt, 64 lower-case hexadecimal digits.
+    Hash,
+    /// The last four characters of its text; of a text of fewer than eight, half of them.
+    Last4,
+    /// Nothing: there is no such column, and no other column holds the value.
+    Drop,
+}
+
+impl Pipeline {
+    /// The first column whose values are hashed, which takes the environment's salt.
+    #[must_use]
+    pub fn hashed_column(&self) -> Option<&str> {
+        self.table.columns.iter().find(|column| column.pii == Some(Pii::Hash)).map(|column| column.name.as_str())
+    }
 }
 
 /// Where a column's value comes from.
@@ -232,6 +277,10 @@ pub enum From {
     Path(Vec<String>),
     /// `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at`.
     Record(RecordField),
+    /// `@key`: the record's key, as binary or, checked to be UTF-8, as string.
+    Key,
+    /// `@header.NAME`: of the record's headers of this name the last, as binary or, checked to be UTF-8, as string.
+    Header(String),
 }
 
 /// Fields of the Kafka record itself.

@@ -142,7 +142,9 @@ pub struct Column {
     /// The column's name.
     pub name: String,
     /// The path in the source that stays the same when a field is renamed: protobuf field numbers (`7.1`), Avro or JSON
-    /// names, or a place of the record (`@offset`).
+    /// names, or a place of the record (`@offset`, `@key`, `@header.NAME`). Behind what is hashed or cut stands `|hash` or
+    /// `|last4`. Of several columns of one source each has `#` and its name behind it: a table tells its columns apart by
+    /// their sources.
     pub source: String,
     /// The same path in names, as a person reads it.
     pub source_name: String,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow::array::{Array, RecordBatch, cast::AsArray};
-use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
 use base64_simd::STANDARD;
 use bytes::Bytes;
 use model::clock::Timestamp;
@@ -11,7 +11,7 @@ use model::coordinate::SourceId;
 use model::coverage::Filtered;
 use model::failure::Kind;
 use serde_json::json;
-use staging::dead_letter::Class;
+use staging::dead_letter::{Class, Part};
 use staging::key::StagedKey;
 use staging::object::{Object, Projection};
 
@@ -56,6 +56,137 @@ async fn records_become_rows_with_where_they_came_from_and_a_footer_that_account
     assert_eq!(footer.coverage.delivered_count(), 3);
     let columns: Vec<(&str, &str)> = footer.columns.iter().map(|c| (c.name.as_str(), c.data_type.as_str())).collect();
     assert_eq!(columns.get(..2), Some(&[("id", "string"), ("qty", "long")][..]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expectation_that_is_not_met_is_a_dead_letter_without_the_value_in_words() {
+    let shop = Shop::with("", "[table.columns]\nid = { pattern = '^[a-z]\\d?$', required = true }\nqty = { max = 5 }");
+    let records =
+        [record(1, A1), record(2, b"\x0a\x01b\x10\x06"), record(3, b"\x0a\x06secret"), record(4, b"\x0a\x01b")];
+    let outcome = shop.handle(&event(json!({"orders-0": records}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (4, 2));
+    assert_eq!(orders(&shop.object()), [order(0, 1, "a1", 1), order(0, 4, "b", 0)]);
+    let letters = shop.letters();
+    let found: Vec<(i64, Class, &str)> = letters.iter().map(|l| (l.offset, l.class, l.path.as_str())).collect();
+    assert_eq!(found, [(2, Class::Expectation, "qty"), (3, Class::Expectation, "id")]);
+    assert!(letters.iter().all(|letter| !letter.message.contains("secret")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_and_headers_become_columns_or_dead_letters() {
+    let columns = r#"
+        [table.columns]
+        k = { from = "@key", type = "string", required = true }
+        city = { from = "@header.city", type = "string" }
+        trace = "@header.trace"
+    "#;
+    let shop = Shop::with("", columns);
+    let with = |offset: i64, key: Option<&[u8]>, headers: serde_json::Value| {
+        let mut record = record(offset, A1);
+        record["key"] = key.map_or(serde_json::Value::Null, |key| json!(STANDARD.encode_to_string(key)));
+        record["headers"] = headers;
+        record
+    };
+    let records = [
+        with(1, Some(b"k1"), json!([{"city": [65]}, {"trace": [-1]}, {"city": [66]}])),
+        with(2, None, json!([])),
+        with(3, Some(b""), json!([{"city": null}])),
+        with(4, Some(b"k4"), json!([{"city": [-1]}])),
+    ];
+    let outcome = shop.handle(&event(json!({"orders-0": records}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (4, 2));
+    let batch = rows(&shop.object());
+    let column = |name: &str| batch.column_by_name(name).unwrap();
+    let texts = |name: &str| column(name).as_string::<i32>().iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
+    assert_eq!((texts("k"), texts("city")), (vec!["k1", ""], vec!["B", ""]));
+    assert_eq!((column("city").is_null(1), column("trace").as_binary::<i32>().value(0)), (true, &b"\xff"[..]));
+    let footer: Vec<(String, String)> =
+        shop.object().footer().columns.iter().map(|c| (c.name.clone(), c.source.clone())).collect();
+    assert!(footer.contains(&("city".to_owned(), "@header.city".to_owned())), "{footer:?}");
+    let letters = shop.letters();
+    let found: Vec<_> = letters.iter().map(|l| (l.offset, l.class, l.part, l.path.as_str())).collect();
+    assert_eq!(
+        found,
+        [(2, Class::MissingRequired, Part::Key, ""), (4, Class::InvalidUtf8, Part::Value, "@header.city")]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_filter_does_not_take_is_counted_and_nothing_else_is_asked_of_it() {
+    let filter = "filter = { field = \"id\", in = [\"a1\", \"\"] }";
+    let shop = Shop::of("", filter, "[table.columns]\nqty = { max = 5 }");
+    let event = event(json!({"orders-0": [
+        record(1, A1),
+        // Beyond the expectation, in a record that is left out and in one that is not.
+        record(2, b"\x0a\x01b\x10\x06"),
+        record(3, b"\x10\x06"),
+        record(4, b""),
+        {"offset": 5},
+        // No message at all.
+        record(6, b"\x0a\x01b\x10"),
+    ]}));
+    let outcome = shop.handle(&event).await.unwrap();
+    assert_eq!(outcome.filtered, BTreeMap::from([(Filtered::Filter, 1), (Filtered::Tombstone, 1)]));
+    assert_eq!((outcome.records, outcome.dead_letters), (6, 2));
+    assert_eq!(orders(&shop.object()), [order(0, 1, "a1", 1), order(0, 4, "", 0)]);
+    let covered = shop.object().footer().coverage.get(&at("orders", 0)).unwrap().clone();
+    assert_eq!(covered.filtered[&Filtered::Filter], offsets(&[(2, 2)]));
+    let classes: Vec<(i64, Class)> = shop.letters().iter().map(|letter| (letter.offset, letter.class)).collect();
+    assert_eq!(classes, [(3, Class::Expectation), (6, Class::Truncated)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn personal_data_is_in_dead_letters_only() {
+    let columns = r#"
+        [table.columns]
+        id = { pii = "hash" }
+        text = { from = "nest.text", pii = "drop" }
+        k = { from = "@key", pii = "last4" }
+    "#;
+    let shop = Shop::with("", columns);
+    let value = b"\x0a\x06secret\x1a\x08\x12\x06hidden";
+    let (mut good, mut bad) = (record(1, value), record(2, b"\x0a\x06secret\xff"));
+    good["key"] = json!(STANDARD.encode_to_string("covered1234"));
+    bad["key"] = good["key"].clone();
+    let outcome = shop.handle(&event(json!({"orders-0": [good, bad]}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (2, 1));
+    let staged = shop.store.under("staging/").into_values().next().unwrap();
+    for raw in ["secret", "hidden", "covered", "a salt of some"] {
+        assert!(!staged.windows(raw.len()).any(|window| window == raw.as_bytes()), "{raw}");
+    }
+    let batch = rows(&shop.object());
+    assert_eq!(batch.column_by_name("id").unwrap().as_string::<i32>().value(0).len(), 64);
+    assert_eq!(batch.column_by_name("k").unwrap().as_string::<i32>().value(0), "1234");
+    assert!(shop.letters()[0].value.as_ref().unwrap().0.windows(6).any(|window| window == b"secret"));
+    assert!(!format!("{:?}", shop.ingest).contains("salt of"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_is_as_many_rows_as_it_has_elements() {
+    let columns = "[table.columns]\nline = { from = \"lines.text\", in = [\"x\", \"y\"] }\nk = \"@key\"";
+    let shop = Shop::of("", "explode = \"lines\"", columns);
+    let mut first = record(1, b"\x0a\x01a\x22\x03\x12\x01x\x22\x03\x12\x01y");
+    first["key"] = json!("aw==");
+    let records = [
+        first,
+        record(2, b"\x0a\x01b"),
+        record(3, b"\x22\x03\x12\x01x\x22\x03\x12\x01z"),
+        record(4, b"\x0a\x01d\x22\x03\x12\x01y"),
+    ];
+    let outcome = shop.handle(&event(json!({"orders-0": records}))).await.unwrap();
+    assert_eq!((outcome.records, outcome.dead_letters), (4, 1));
+    assert_eq!(outcome.filtered, BTreeMap::from([(Filtered::Explode, 1)]));
+    let object = shop.object();
+    assert_eq!(orders(&object), [order(0, 1, "a", 0), order(0, 1, "a", 0), order(0, 4, "d", 0)]);
+    let batch = rows(&object);
+    let column = |name: &str| batch.column_by_name(name).unwrap().clone();
+    let lines: Vec<_> = column("line").as_string::<i32>().iter().flatten().map(str::to_owned).collect();
+    assert_eq!(lines, ["x", "y", "y"]);
+    assert_eq!(column("_ordinal").as_primitive::<Int32Type>().values(), &[0, 1, 0]);
+    assert_eq!((column("k").null_count(), column("k").as_binary::<i32>().value(1)), (1, &b"k"[..]));
+    assert_eq!(object.footer().tables[0].rows, 3);
+    let letters = shop.letters();
+    assert_eq!((letters[0].offset, letters[0].path.as_str()), (3, "lines[1].text"));
 }
 
 fn found_row(batch: &RecordBatch, offset: i64) -> usize {
@@ -189,7 +320,7 @@ async fn an_object_is_written_even_without_a_row() {
         assert_eq!(object.footer().coverage.delivered_count(), records);
         assert!(orders_or_none(&object).is_empty());
         assert_eq!(shop.letters().len() as u64, dead);
-        assert_eq!(object.schema().fields().len(), 10, "the columns are there: {:?}", object.schema());
+        assert_eq!(object.schema().fields().len(), 11, "the columns are there: {:?}", object.schema());
     }
 }
 

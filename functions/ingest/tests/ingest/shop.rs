@@ -11,6 +11,7 @@ use ingest::{Error, Ingest, IngestConfig, Outcome};
 use model::clock::Clock;
 use model::coordinate::{SourceId, TopicPartition};
 use model::interval::{Interval, Intervals};
+use model::secret::Secret;
 use pipeline::Environment;
 use serde_json::{Value, json};
 use staging::dead_letter::{self, DeadLetter};
@@ -27,7 +28,7 @@ pub(crate) const A1: &[u8] = b"\x0a\x02a1\x10\x01";
 const PROTO: &str = r#"
     syntax = "proto3";
     package shop;
-    message Order { string id = 1; int64 qty = 2; Node nest = 3; }
+    message Order { string id = 1; int64 qty = 2; Node nest = 3; repeated Node lines = 4; }
     message Node { Node next = 1; string text = 2; }
 "#;
 
@@ -46,6 +47,11 @@ impl Shop {
 
     /// With more lines under `[source]` and `[table]`.
     pub(crate) fn with(source: &str, table: &str) -> Self {
+        Self::of(source, "", table)
+    }
+
+    /// With more lines under `[source]`, `[value]` and `[table]`.
+    pub(crate) fn of(source: &str, value: &str, table: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pipelines/orders.toml");
         std::fs::create_dir_all(folder.path().join("schemas")).unwrap();
@@ -59,6 +65,7 @@ impl Shop {
             format = "protobuf"
             framing = "bare"
             schema = {{ proto = "schemas/orders.proto", message = "shop.Order" }}
+            {value}
             [table]
             name = "{TABLE}"
             mode = "append"
@@ -71,6 +78,7 @@ impl Shop {
         let store = Arc::new(Memory::new(clock.clone()));
         let id = "orders-00ff00ff".parse().unwrap();
         let config = IngestConfig::load(pipeline, id, store.clone(), clock.clone()).unwrap();
+        let config = config.salted(Some(Secret::new(*b"a salt of some length")));
         Self { ingest: Ingest::new(config).unwrap(), store, clock, folder }
     }
 

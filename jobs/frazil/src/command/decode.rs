@@ -5,6 +5,7 @@ mod payload;
 
 use std::io::Read;
 
+use model::coverage::Filtered;
 use serde::Serialize;
 
 use crate::Session;
@@ -21,12 +22,15 @@ const PAYLOAD_BYTES_MAX: u64 = 100 * 1024 * 1024;
 const LINE_BYTES_MAX: u64 = 2 * PAYLOAD_BYTES_MAX + 64 * 1024;
 
 /// The body of one payload's document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     dead_letter: Option<DeadLetter<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tombstone: bool,
+    /// By what the record was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filtered: Option<Filtered>,
 }
 
 #[derive(Debug, Serialize)]
@@ -39,30 +43,34 @@ struct DeadLetter<'a> {
 pub(crate) fn run(arguments: &Decode, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
-    let mut reader = Reader::open(&pipeline)?;
+    let salt = ingest::salt(&pipeline, &environment, &session.variable).map_err(|e| super::ingest::failed(&e))?;
+    let mut reader = Reader::open(&pipeline, salt.as_ref())?;
+    let mut beside = Record::default();
     if let Some(key) = &arguments.key_hex {
-        input::hex(key).map_err(|e| e.at("--key-hex"))?;
+        beside.key = Some(input::hex(key).map_err(|e| e.at("--key-hex"))?);
     }
     for header in &arguments.header {
-        input::header(header)?;
+        let (name, value) = input::header(header)?;
+        beside.headers.push((name.to_owned(), Some(value)));
     }
+    let value = |bytes| Record { value: Some(bytes), ..beside.clone() };
     let encoding = match (&arguments.hex, &arguments.base64) {
         (Some(text), _) if text != "-" => {
-            return one(&Record::value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session);
+            return one(&value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session);
         }
         (_, Some(text)) if text != "-" => {
-            return one(&Record::value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session);
+            return one(&value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session);
         }
         (_, Some(_)) => Encoding::Base64,
         _ => Encoding::Hex,
     };
     if arguments.null {
-        return one(&Record { value: None }, &mut reader, session);
+        return one(&beside, &mut reader, session);
     }
     if let Some(path) = &arguments.file {
-        return one(&Record::value(file(&session.folder.join(path))?), &mut reader, session);
+        return one(&value(file(&session.folder.join(path))?), &mut reader, session);
     }
-    lines(encoding, &mut reader, session)
+    lines(encoding, &beside, &mut reader, session)
 }
 
 fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
@@ -78,7 +86,7 @@ fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    let decoded = reader.read(record.value.as_deref())?;
+    let decoded = reader.read(record)?;
     if session.output.json() {
         document(&decoded, session)?;
     } else {
@@ -91,6 +99,8 @@ fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Resul
                 }
             }
             Decoded::Tombstone => session.output.text("a tombstone: no row")?,
+            Decoded::Filtered(Filtered::Explode) => session.output.text("nothing to explode: no row")?,
+            Decoded::Filtered(_) => session.output.text("left out by the filter: no row")?,
             Decoded::Dead { class, path, message } => {
                 let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
                 session.output.text(&format!("a dead letter, {class}{at}: {message}"))?;
@@ -100,8 +110,9 @@ fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Resul
     Ok(decoded.exit())
 }
 
-/// One answer a line, in the order of the lines. A line that is no payload is answered too, and the rest goes on.
-fn lines(encoding: Encoding, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
+/// One answer a line, in the order of the lines. A line that is no payload is answered too, and the rest goes on. What
+/// was said of key and headers holds for lines that say nothing of them.
+fn lines(encoding: Encoding, beside: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for number in 1_u64.. {
         let mut line = Vec::new();
@@ -123,8 +134,14 @@ fn lines(encoding: Encoding, reader: &mut Reader, session: &mut Session<'_>) -> 
             continue;
         }
         match input::line(text, encoding) {
-            Ok(record) => {
-                let decoded = reader.read(record.value.as_deref())?;
+            Ok(mut record) => {
+                if record.key.is_none() {
+                    record.key.clone_from(&beside.key);
+                }
+                if record.headers.is_empty() {
+                    record.headers.clone_from(&beside.headers);
+                }
+                let decoded = reader.read(&record)?;
                 document(&decoded, session)?;
                 if decoded.exit() != Exit::Done && exit == Exit::Done {
                     exit = decoded.exit();
@@ -142,11 +159,12 @@ fn lines(encoding: Encoding, reader: &mut Reader, session: &mut Session<'_>) -> 
 
 fn document(decoded: &Decoded, session: &mut Session<'_>) -> Result<(), Failure> {
     let (rows, body) = match decoded {
-        Decoded::Rows(rows) => (rows.as_slice(), Body { dead_letter: None, tombstone: false }),
-        Decoded::Tombstone => (&[][..], Body { dead_letter: None, tombstone: true }),
+        Decoded::Rows(rows) => (rows.as_slice(), Body::default()),
+        Decoded::Tombstone => (&[][..], Body { tombstone: true, ..Body::default() }),
+        Decoded::Filtered(why) => (&[][..], Body { filtered: Some(*why), ..Body::default() }),
         Decoded::Dead { class, path, message } => {
             let dead_letter = Some(DeadLetter { class, path, message });
-            return session.output.line("decode", &Body { dead_letter, tombstone: false });
+            return session.output.line("decode", &Body { dead_letter, ..Body::default() });
         }
     };
     let mut json = vec![b'['];

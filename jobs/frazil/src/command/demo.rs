@@ -224,7 +224,8 @@ async fn start(
     let store = environment::store(environment, session).await?;
     let id = environment::pipeline_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
     let config = IngestConfig::load(pipeline.clone(), id.clone(), Arc::clone(&store), Arc::clone(&session.clock));
-    let ingest = Ingest::new(config.map_err(|e| ingest_failed(&e))?).map_err(|e| ingest_failed(&e))?;
+    let salt = ingest::salt(&pipeline, environment, &session.variable).map_err(|e| ingest_failed(&e))?;
+    let ingest = Ingest::new(config.map_err(|e| ingest_failed(&e))?.salted(salt)).map_err(|e| ingest_failed(&e))?;
     let fold = tables.fold(pipeline, id, store, false, session);
     Ok(Run {
         ingest,

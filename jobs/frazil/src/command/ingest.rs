@@ -31,6 +31,7 @@ struct Body<'a> {
 pub(crate) async fn run(arguments: &arguments::Ingest, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
+    let salt = ingest::salt(&pipeline, &environment, &session.variable).map_err(|e| failed(&e))?;
     let body = event(&arguments.event, session)?;
     let name = pipeline.name.clone();
     let store = if arguments.dry_run {
@@ -47,7 +48,7 @@ pub(crate) async fn run(arguments: &arguments::Ingest, session: &mut Session<'_>
     let clock = session.clock.clone();
     let minute = clock.now().minute();
     let config = IngestConfig::load(pipeline, id.clone(), store, clock).map_err(|e| failed(&e))?;
-    let ingest = Ingest::new(config).map_err(|e| failed(&e))?;
+    let ingest = Ingest::new(config.salted(salt)).map_err(|e| failed(&e))?;
     let outcome = if arguments.dry_run {
         ingest.plan(&body, minute).map_err(|e| failed(&e))?.outcome
     } else {
@@ -85,6 +86,7 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
         ingest::Error::ForeignTopics { .. } => "ingest.foreign_topics",
         ingest::Error::Decode(_) => "pipeline.schema",
         ingest::Error::Columns { .. } => "pipeline.columns",
+        ingest::Error::Salt { .. } => "environment.pii_salt",
         ingest::Error::NotStored { .. } => "ingest.not_stored",
         ingest::Error::Late { .. } => "ingest.late",
         ingest::Error::Store(_) => "store",
@@ -102,7 +104,10 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
         ingest::Error::Decode(e) if e.kind() == Kind::Misconfigured => {
             Some("mend the schema, or the `[value]` block that names it")
         }
-        ingest::Error::Columns { .. } => Some("change the pipeline file's `[table]` block, or the message"),
+        ingest::Error::Salt { .. } => Some(
+            "set `pii_salt = \"env:NAME\"` in the environment's block of frazil.toml, and the variable to the salt",
+        ),
+        ingest::Error::Columns { .. } => Some("change the pipeline file where that says, or the message"),
         ingest::Error::Store(e) | ingest::Error::NotStored { source: Some(e), .. }
             if e.kind() == Kind::Misconfigured =>
         {

@@ -20,6 +20,8 @@ pub(super) struct Excluded {
     pub(super) path: Vec<String>,
     /// Whether it was met.
     pub(super) applied: bool,
+    /// The column that drops it; none for one of `exclude`.
+    pub(super) place: Option<String>,
 }
 
 /// Works out default types.
@@ -32,7 +34,8 @@ pub(super) struct Defaults {
 
 impl Defaults {
     pub(super) fn new(case: ColumnCase, excluded: &[String]) -> Self {
-        let excluded = excluded.iter().map(|path| Excluded { path: segments(path), applied: false }).collect();
+        let excluded =
+            excluded.iter().map(|path| Excluded { path: segments(path), applied: false, place: None }).collect();
         Self { case, excluded, fields: 0 }
     }
 

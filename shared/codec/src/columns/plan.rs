@@ -1,14 +1,20 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use model::secret::Secret;
+use pipeline::expectation::{Expectations, Literal};
 use pipeline::partition;
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, Fields, From, Mode, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+    UnknownFields, Value,
 };
 use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
-use super::defaults::{Defaults, FIELDS_MAX, declared_fields};
-use super::{Column, Columns, Fault, VALUE};
+use super::defaults::{Defaults, Excluded, FIELDS_MAX, declared_fields};
+use super::{Column, Columns, Fault, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
+use crate::pii::Hasher;
+use crate::protobuf::mapping::{Number, Shape};
 use crate::{naming, protobuf};
 
 /// The type of a column that the table is laid out by: a column, a field within one, or a record column.
@@ -59,11 +65,32 @@ fn within<'p>(path: &'p str, name: &str) -> Option<&'p str> {
 /// # Errors
 /// Every fault of the block, not just the first.
 pub fn plan(message: &MessageDescriptor, table: &Table) -> Result<Columns, Vec<Fault>> {
-    let mut planner =
-        Planner { message, table, defaults: Defaults::new(table.column_case, &table.exclude), faults: Vec::new() };
-    let mut columns = planner.columns();
+    plan_of(message, None, table)
+}
+
+/// Decides a table's columns, and what else the pipeline file asks of payloads: [`plan`] with the `[value]` block.
+///
+/// # Errors
+/// Every fault of both blocks.
+pub fn plan_records(message: &MessageDescriptor, value: &Value, table: &Table) -> Result<Columns, Vec<Fault>> {
+    plan_of(message, Some(value), table)
+}
+
+fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) -> Result<Columns, Vec<Fault>> {
+    let defaults = Defaults::new(table.column_case, &table.exclude);
+    let mut planner = Planner { message, table, exploded: None, defaults, faults: Vec::new() };
+    // A filter is about records: it doesn't lead into what becomes of them.
+    let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
+    planner.exploded = value.and_then(|value| value.explode.as_ref()).and_then(|path| planner.exploded(path));
+    let explode = planner.exploded.as_ref().map(|fields| fields.iter().map(FieldDescriptor::number).collect());
+    let mut columns = Columns { filter, explode, ..planner.columns() };
+    if table.unknown_fields == UnknownFields::Rest {
+        columns.columns.push(rest());
+    }
     planner.check_exclusions();
+    planner.check_personal();
     planner.check_names(&columns);
+    planner.tell_apart(&mut columns);
     planner.check_types(&columns);
     planner.check_layout(&columns);
     planner.event_time(&mut columns);
@@ -82,6 +109,8 @@ pub fn plan(message: &MessageDescriptor, table: &Table) -> Result<Columns, Vec<F
 struct Planner<'a> {
     message: &'a MessageDescriptor,
     table: &'a Table,
+    /// The way to the repeated field of which each element becomes a row.
+    exploded: Option<Vec<FieldDescriptor>>,
     defaults: Defaults,
     faults: Vec<Fault>,
 }
@@ -97,11 +126,21 @@ impl Planner<'_> {
         let mut declared: BTreeMap<u32, Vec<Column>> = BTreeMap::new();
         let mut listed = Vec::new();
         for declaration in &table.columns {
+            if declaration.pii == Some(Pii::Drop) {
+                self.drop(declaration);
+            }
+        }
+        for declaration in table.columns.iter().filter(|declaration| declaration.pii != Some(Pii::Drop)) {
             let Some((field, column)) = self.declared(declaration) else { continue };
             match table.fields {
                 Fields::All => declared.entry(field).or_default().push(column),
                 Fields::Listed => listed.push(column),
             }
+        }
+        if table.fields == Fields::All
+            && let Some((first, column)) = self.exploded_column()
+        {
+            declared.entry(first).or_default().push(column);
         }
         if table.fields == Fields::All {
             for field in declared_fields(self.message) {
@@ -116,7 +155,76 @@ impl Planner<'_> {
             }
             listed.extend(declared.into_values().flatten());
         }
-        Columns { columns: listed, column_case: table.column_case, unknown_fields: table.unknown_fields }
+        Columns {
+            columns: listed,
+            column_case: table.column_case,
+            unknown_fields: table.unknown_fields,
+            filter: None,
+            explode: None,
+        }
+    }
+
+    /// The repeated field of which each element becomes a row, with the fields that lead to it.
+    fn exploded(&mut self, path: &[String]) -> Option<Vec<FieldDescriptor>> {
+        const PLACE: &str = "value.explode";
+        match self.resolve(path) {
+            Ok((fields, _)) if fields.last().is_some_and(FieldDescriptor::is_list) => Some(fields),
+            Ok(_) => {
+                self.fault(
+                    PLACE,
+                    format!("`{}` is not repeated: each element of a list becomes a row", path.join(".")),
+                );
+                None
+            }
+            Err(message) => {
+                self.fault(PLACE, message);
+                None
+            }
+        }
+    }
+
+    /// Whether these fields lead to what is exploded.
+    fn is_exploded(&self, fields: &[FieldDescriptor]) -> bool {
+        self.exploded.as_ref().is_some_and(|exploded| exploded == fields)
+    }
+
+    /// The default type of the last of some fields: of what is exploded, an element's.
+    fn type_of(&mut self, fields: &[FieldDescriptor], names: &[String], around: &[MessageDescriptor]) -> Option<Type> {
+        match self.defaults.of(fields.last()?, names, around)? {
+            Type::List { element, .. } if self.is_exploded(fields) => Some(*element),
+            other => Some(other),
+        }
+    }
+
+    /// The column of an element deep in the message that nothing is said about, and the message's field that it is in: as
+    /// the fields around those that are declared, what is around it is no column. At the top it is a default like others.
+    fn exploded_column(&mut self) -> Option<(u32, Column)> {
+        let exploded = self.exploded.clone().filter(|fields| fields.len() > 1)?;
+        let within = |declaration: &&ColumnDeclaration| match &declaration.from {
+            From::Path(path) => self.resolve(path).is_ok_and(|(fields, _)| fields.starts_with(&exploded)),
+            _ => false,
+        };
+        if self.table.columns.iter().any(|declaration| within(&declaration)) {
+            return None;
+        }
+        let path: Vec<String> = exploded.iter().map(|field| field.name().to_owned()).collect();
+        let (_, around) = self.resolve(&path).ok()?;
+        if self.defaults.excludes(&path) {
+            return None;
+        }
+        let data_type = self.type_of(&exploded, &path, &around)?;
+        let numbers: Vec<String> = exploded.iter().map(|field| field.number().to_string()).collect();
+        let column = Column {
+            name: naming::fold(self.table.column_case, exploded.last()?.name()),
+            source: format!("{VALUE}{}", numbers.join(".")),
+            source_name: path.join("."),
+            data_type,
+            required: false,
+            doc: None,
+            expect: Expectations::default(),
+            pii: None,
+        };
+        Some((exploded.first()?.number(), column))
     }
 
     /// The column of a field that nothing is said about.
@@ -126,7 +234,8 @@ impl Planner<'_> {
             return None;
         }
         let name = naming::fold(self.table.column_case, field.name());
-        if self.table.columns.iter().any(|declaration| declaration.name == name) {
+        let declared = |declaration: &ColumnDeclaration| declaration.name == name && declaration.pii != Some(Pii::Drop);
+        if self.table.columns.iter().any(declared) {
             return None;
         }
         if let Some(reason) = naming::reserved(&name) {
@@ -137,7 +246,7 @@ impl Planner<'_> {
             self.fault("table", message);
             return None;
         }
-        let data_type = self.defaults.of(field, &path, std::slice::from_ref(self.message))?;
+        let data_type = self.type_of(std::slice::from_ref(field), &path, std::slice::from_ref(self.message))?;
         Some(Column {
             name,
             source: format!("{VALUE}{}", field.number()),
@@ -145,6 +254,8 @@ impl Planner<'_> {
             data_type,
             required: false,
             doc: None,
+            expect: Expectations::default(),
+            pii: None,
         })
     }
 
@@ -164,6 +275,22 @@ impl Planner<'_> {
                     _ => (0, name.to_owned(), name.to_owned(), data_type),
                 }
             }
+            From::Key | From::Header(_) => {
+                let source = match &declaration.from {
+                    From::Header(name) => format!("{HEADER}{name}"),
+                    _ => KEY.to_owned(),
+                };
+                let default = if declaration.pii.is_some() { Type::String } else { Type::Binary };
+                let data_type = declaration.data_type.clone().unwrap_or(default);
+                if !matches!(data_type, Type::Binary | Type::String) {
+                    self.fault(&place, format!("`{source}` can't be {data_type}: it can be binary, string"));
+                    return None;
+                }
+                for (_, message) in declaration.expect.misfits(&data_type) {
+                    self.fault(&place, message);
+                }
+                (0, source.clone(), source, data_type)
+            }
             From::Path(path) => {
                 let (fields, around) = match self.resolve(path) {
                     Ok(found) => found,
@@ -176,10 +303,12 @@ impl Planner<'_> {
                 if self.defaults.excludes(&names) {
                     self.fault(&place, format!("`{}` is excluded and declared at the same time", names.join(".")));
                 }
-                let (first, last) = (fields.first()?, fields.last()?);
+                let first = fields.first()?;
                 let data_type = match &declaration.data_type {
                     Some(data_type) => data_type.clone(),
-                    None => match self.defaults.of(last, &names, &around) {
+                    // What is left of personal data is text.
+                    None if declaration.pii.is_some() => Type::String,
+                    None => match self.type_of(&fields, &names, &around) {
                         Some(data_type) => data_type,
                         None => {
                             self.fault(&place, "every field in it is excluded".to_owned());
@@ -190,6 +319,14 @@ impl Planner<'_> {
                 let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
                 (first.number(), format!("{VALUE}{}", numbers.join(".")), names.join("."), data_type)
             }
+        };
+        if declaration.pii.is_some() && data_type != Type::String {
+            self.fault(&place, format!("what is left of personal data is a string, not {data_type}"));
+        }
+        let source = match declaration.pii {
+            Some(Pii::Hash) => format!("{source}{TREATED}hash"),
+            Some(Pii::Last4) => format!("{source}{TREATED}last4"),
+            _ => source,
         };
         if self.table.types == Types::Portable
             && let Some(foreign) = unportable(&data_type)
@@ -206,9 +343,118 @@ impl Planner<'_> {
                 data_type,
                 required: declaration.required,
                 doc: declaration.doc.clone(),
+                expect: declaration.expect.clone(),
+                pii: declaration.pii,
             };
             (field, column)
         })
+    }
+
+    /// Leaves out the source of a column that is dropped.
+    fn drop(&mut self, declaration: &ColumnDeclaration) {
+        let place = format!("table.columns.{}", declaration.name);
+        let From::Path(path) = &declaration.from else {
+            return self.fault(place, "only a field of the value can be dropped".to_owned());
+        };
+        match self.resolve(path) {
+            Ok((fields, _)) => {
+                let path = fields.iter().map(|field| field.name().to_owned()).collect();
+                self.defaults.excluded.push(Excluded { path, applied: false, place: Some(place) });
+            }
+            Err(message) => self.fault(place, message),
+        }
+    }
+
+    /// No column holds as it is what another column keeps of personal data.
+    fn check_personal(&mut self) {
+        let table = self.table;
+        let personal = table.columns.iter().filter(|declaration| declaration.pii.is_some());
+        let mut faults = Vec::new();
+        for one in personal {
+            for other in table.columns.iter().filter(|other| other.pii.is_none()) {
+                let holds = match (&other.from, &one.from) {
+                    (From::Path(outer), From::Path(inner)) => match (self.resolve(outer), self.resolve(inner)) {
+                        (Ok((outer, _)), Ok((inner, _))) => {
+                            // A default type leaves out what is dropped.
+                            let whole =
+                                one.pii != Some(Pii::Drop) || other.data_type.is_some() || outer.len() == inner.len();
+                            whole && inner.starts_with(&outer)
+                        }
+                        _ => false,
+                    },
+                    (outer, inner) => outer == inner,
+                };
+                if holds {
+                    let message =
+                        format!("it holds what `pii` of the column `{}` is to keep out of the table", one.name);
+                    faults.push(Fault { place: format!("table.columns.{}", other.name), message });
+                }
+            }
+        }
+        self.faults.append(&mut faults);
+    }
+
+    /// The filter on a field, its values as the texts that a column of strings would hold.
+    fn filter(&mut self, filter: &resolved::Filter) -> Option<Filter> {
+        const PLACE: &str = "value.filter";
+        let fields = match self.resolve(&filter.field) {
+            Ok((fields, _)) => fields,
+            Err(message) => {
+                self.fault(PLACE, message);
+                return None;
+            }
+        };
+        let field = fields.last()?;
+        let mut shape = Shape::of(field);
+        if let Shape::Wrapper(inner) = &shape {
+            shape = Shape::of(inner);
+        }
+        let names: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
+        let name = names.join(".");
+        let kind = match &shape {
+            _ if field.is_list() || field.is_map() => None,
+            Shape::Text => Some("a string"),
+            Shape::Enum(_) => Some("the name of one of its values"),
+            Shape::Number(Number::Bool) => Some("true or false"),
+            Shape::Number(Number::Float | Number::Double) => None,
+            Shape::Number(_) => Some("a whole number"),
+            _ => None,
+        };
+        let Some(kind) = kind else {
+            let message =
+                format!("`{name}` can't be filtered by: that takes a string, an enum, a whole number or a boolean");
+            self.fault(PLACE, message);
+            return None;
+        };
+        let mut values = Vec::with_capacity(filter.one_of.len());
+        for literal in &filter.one_of {
+            match (literal, &shape) {
+                (Literal::Text(text), Shape::Text) => values.push(text.clone()),
+                (Literal::Text(text), Shape::Enum(known)) => {
+                    let all = &known.enum_descriptor_proto().value;
+                    // Of several names of one number columns have the first, and a number without a name is its own.
+                    match all.iter().find(|value| value.name() == text) {
+                        Some(named) => {
+                            let first = all.iter().find(|value| value.number() == named.number());
+                            values.push(first.unwrap_or(named).name().to_owned());
+                        }
+                        None if text.parse::<i32>().is_ok() => values.push(text.clone()),
+                        None => {
+                            let hint = naming::nearest(text, all.iter().map(|value| value.name()))
+                                .map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
+                            self.fault(PLACE, format!("{} has no value `{text}`{hint}", known.full_name()));
+                        }
+                    }
+                }
+                (Literal::Boolean(flag), Shape::Number(Number::Bool)) => values.push(flag.to_string()),
+                (Literal::Integer(number), Shape::Number(kind)) if *kind != Number::Bool => {
+                    values.push(number.to_string());
+                }
+                (other, _) => self.fault(PLACE, format!("a value of `{name}` is {kind}, not {other}")),
+            }
+        }
+        let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
+        Some(Filter { source: format!("{VALUE}{}", numbers.join(".")), source_name: name, values })
     }
 
     fn check_name(&mut self, declaration: &ColumnDeclaration, place: &str) {
@@ -235,7 +481,9 @@ impl Planner<'_> {
         for segment in path {
             if let Some(through) = fields.last() {
                 match through.kind().as_message() {
-                    Some(message) if !through.is_list() && !through.is_map() => messages.push(message.clone()),
+                    Some(message) if !through.is_map() && (!through.is_list() || self.is_exploded(&fields)) => {
+                        messages.push(message.clone());
+                    }
                     _ => {
                         return Err(format!(
                             "a path leads through single messages only, and `{}` isn't one",
@@ -279,15 +527,17 @@ impl Planner<'_> {
         let mut faults = Vec::new();
         for excluded in &self.defaults.excluded {
             let path = excluded.path.join(".");
+            let place = excluded.place.as_deref().unwrap_or("table.exclude").to_owned();
             if let Err(message) = self.excludable(&excluded.path) {
-                faults.push(message);
+                faults.push(Fault { place, message });
             } else if !excluded.applied && excluded.path.len() > 1 {
-                faults.push(format!(
+                let message = format!(
                     "`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type"
-                ));
+                );
+                faults.push(Fault { place, message });
             }
         }
-        faults.into_iter().for_each(|message| self.fault("table.exclude", message));
+        self.faults.append(&mut faults);
     }
 
     fn excludable(&self, path: &[String]) -> Result<(), String> {
@@ -410,9 +660,31 @@ impl Planner<'_> {
         self.faults.append(&mut faults);
     }
 
+    /// Gives each of several columns of one source a source of its own.
+    fn tell_apart(&mut self, columns: &mut Columns) {
+        let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for column in &columns.columns {
+            names.entry(column.source.clone()).or_default().push(column.name.clone());
+        }
+        for column in &mut columns.columns {
+            let Some([first, _, ..]) = names.get(&column.source).map(Vec::as_slice) else { continue };
+            if RECORD_FIELDS.contains(&column.source.as_str()) {
+                // They are staged once, and found by their source alone.
+                if *first != column.name {
+                    let message = format!("`{}` is the column `{first}` already", column.source);
+                    self.faults.push(Fault { place: format!("table.columns.{}", column.name), message });
+                }
+            } else {
+                column.source = format!("{}{NAMED}{}", column.source, column.name);
+            }
+        }
+    }
+
     /// Whether the message can fill the columns, judged by what will fill them.
     fn check_types(&mut self, columns: &Columns) {
-        for (index, message) in protobuf::compile(self.message, columns).err().unwrap_or_default() {
+        // Nothing is decoded here.
+        let unsalted = Arc::new(Hasher::new(&Secret::new([])));
+        for (index, message) in protobuf::compile(self.message, columns, &unsalted).err().unwrap_or_default() {
             let name = columns.columns.get(index).map_or("", |column| &column.name);
             let place = self.place(name);
             self.fault(place, message);
@@ -427,6 +699,22 @@ impl Planner<'_> {
         }
     }
 }
+
+/// The column of fields that the schema does not know.
+fn rest() -> Column {
+    Column {
+        name: REST.to_owned(),
+        source: REST_SOURCE.to_owned(),
+        source_name: REST_SOURCE.to_owned(),
+        data_type: Type::Map { key: Box::new(Type::String), value: Box::new(Type::String), required: false },
+        required: false,
+        doc: Some("fields that the schema does not know: base64 of their wire bytes by field number".to_owned()),
+        expect: Expectations::default(),
+        pii: None,
+    }
+}
+
+const RECORD_FIELDS: [&str; 5] = ["@topic", "@partition", "@offset", "@timestamp", "@ingested_at"];
 
 /// A record field's name in pipeline files and sources, and its column type.
 const fn record_field(field: RecordField) -> (&'static str, Type) {

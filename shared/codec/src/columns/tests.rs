@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
+use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, RecordField, Table, TableName, Types,
-    UnknownFields,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Late, Mode, Pii,
+    RecordField, Schema, Table, TableName, Types, UnknownFields, Value,
 };
 use prost_reflect::MessageDescriptor;
 
@@ -31,6 +32,12 @@ pub(crate) fn table() -> Table {
     }
 }
 
+/// A block of bare payloads.
+pub(crate) fn value(filter: Option<Filter>) -> Value {
+    let schema = Schema::Proto { path: "test.proto".into(), message: "M".to_owned() };
+    Value { format: Format::Protobuf, framing: Framing::Bare, schema, filter, explode: None }
+}
+
 pub(crate) fn path(path: &str) -> From {
     From::Path(path.split('.').map(str::to_owned).collect())
 }
@@ -42,6 +49,8 @@ pub(crate) fn declare(table: &mut Table, name: &str, from: From, data_type: Opti
         data_type: data_type.map(|text| text.parse().unwrap()),
         required: false,
         doc: None,
+        expect: Expectations::default(),
+        pii: None,
     });
 }
 
@@ -222,6 +231,121 @@ fn every_fault_is_reported() {
             ("table.columns.h", "int, long, double, decimal(10 or more, 0), string"),
             ("table.columns.d", "timestamptz, timestamp, string"),
             ("table.columns.g", "no field `loc`"),
+        ],
+    );
+}
+
+#[test]
+fn keys_and_headers_are_columns_too() {
+    let mut table = table();
+    table.fields = Fields::Listed;
+    declare(&mut table, "k", From::Key, None);
+    declare(&mut table, "city", From::Header("city.name".to_owned()), Some("string"));
+    check(&employee(), &table, &["k binary @key", "city string @header.city.name"]);
+    declare(&mut table, "n", From::Key, Some("long"));
+    refused(&employee(), &table, &[("table.columns.n", "it can be binary, string")]);
+}
+
+#[test]
+fn personal_data_is_in_no_other_column() {
+    let message = message(
+        "message N { string mail = 1; string name = 2; double d = 3; } message M { N n = 1; string mail = 2; bytes b = 3; N o = 4;
+         repeated string l = 5; }",
+    );
+    let declare = |table: &mut Table, name: &str, from: &str, pii: Option<Pii>| {
+        declare(table, name, path(from), None);
+        table.columns.last_mut().unwrap().pii = pii;
+    };
+    let mut table = table();
+    declare(&mut table, "mail", "n.mail", Some(Pii::Hash));
+    declare(&mut table, "end", "n.mail", Some(Pii::Last4));
+    declare(&mut table, "b", "b", Some(Pii::Hash));
+    declare(&mut table, "gone", "o.mail", Some(Pii::Drop));
+    declare(&mut table, "l", "l", Some(Pii::Drop));
+    check(
+        &message,
+        &table,
+        &[
+            "mail string value:1.1|hash",
+            "end string value:1.1|last4",
+            "b string value:3|hash",
+            "o struct<name: string, d: double> value:4",
+        ],
+    );
+    declare(&mut table, "n", "n", None);
+    declare(&mut table, "raw", "n.mail", None);
+    declare(&mut table, "listed", "l", None);
+    declare(&mut table, "other", "o", None);
+    let part = "it holds what `pii` of the column `";
+    refused(
+        &message,
+        &table,
+        &[
+            ("table.columns.listed", "excluded and declared"),
+            ("table.columns.n", part),
+            ("table.columns.raw", part),
+            ("table.columns.n", part),
+            ("table.columns.raw", part),
+            ("table.columns.listed", part),
+        ],
+    );
+    let mut table = self::table();
+    declare(&mut table, "d", "n.d", Some(Pii::Hash));
+    declare(&mut table, "n", "n", Some(Pii::Last4));
+    declare(&mut table, "l", "l", Some(Pii::Hash));
+    declare(&mut table, "x", "n.x", Some(Pii::Drop));
+    refused(
+        &message,
+        &table,
+        &[
+            ("table.columns.x", "has no field `x`"),
+            ("table.columns.d", "it can be double"),
+            ("table.columns.n", "name a field within it"),
+            ("table.columns.l", "is repeated"),
+        ],
+    );
+}
+
+#[test]
+fn columns_of_one_source_are_told_apart() {
+    let mut table = table();
+    table.fields = Fields::Listed;
+    declare(&mut table, "a", path("team.name"), None);
+    declare(&mut table, "b", path("team.name"), Some("binary"));
+    declare(&mut table, "k", From::Key, None);
+    declare(&mut table, "text", From::Key, Some("string"));
+    declare(&mut table, "id", path("id"), None);
+    let sources =
+        ["a string value:6.1#a", "b binary value:6.1#b", "k binary @key#k", "text string @key#text", "id int value:1"];
+    check(&employee(), &table, &sources);
+    let columns = plan(&employee(), &table).unwrap();
+    assert_eq!(columns.columns[1].value_path(), Some(vec![6, 1]));
+    assert_eq!(
+        (columns.columns[1].source_name.as_str(), columns.columns[3].source_name.as_str()),
+        ("team.name", "@key")
+    );
+    declare(&mut table, "o", From::Record(RecordField::Offset), None);
+    declare(&mut table, "p", From::Record(RecordField::Offset), None);
+    refused(&employee(), &table, &[("table.columns.p", "`@offset` is the column `o` already")]);
+}
+
+#[test]
+fn expectations_go_with_the_types_that_sources_have() {
+    let mut table = table();
+    declare(&mut table, "role", path("role"), None);
+    declare(&mut table, "age", path("employee_age"), None);
+    declare(&mut table, "team", path("team"), None);
+    declare(&mut table, "start_date", path("start_date"), None);
+    for column in &mut table.columns {
+        column.expect.min = Some(Literal::Integer(0));
+    }
+    refused(
+        &employee(),
+        &table,
+        &[
+            ("table.columns.start_date", "is a time such as"),
+            ("table.columns.team", "can't be expected of a column of the type struct"),
+            ("table.columns.role", "`pattern`, `in` can"),
         ],
     );
 }

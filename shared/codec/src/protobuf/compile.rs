@@ -1,17 +1,20 @@
 //! From a message descriptor and columns to a [`Program`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use pipeline::resolved::{ColumnCase, UnknownFields};
+use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
 use pipeline::types::Type;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor};
 
-use super::level::{Layout, Required};
+use super::level::{Cell, Check, Kept, Layout, Required, Veil};
 use super::mapping::{self, Number, Shape};
 use super::program::{Field, Message, MomentStore, Names, Oneof, Op, Output, Program, Read, Slot, Source, Store};
 use super::{json, text, wire};
 use crate::columns::{Column, Columns};
+use crate::expectation::Rule;
 use crate::naming;
+use crate::pii::Hasher;
 
 /// Columns nest at most this deep. Written types end at half of it; the decoder follows the columns' nesting with its
 /// stack, so this bounds that.
@@ -21,31 +24,83 @@ const NESTING_MAX: usize = 64;
 ///
 /// # Errors
 /// Every column that the message can't fill: its index, and why.
-pub(crate) fn compile(message: &MessageDescriptor, columns: &Columns) -> Result<Program, Vec<(usize, String)>> {
-    let compiler = Compiler { case: columns.column_case, strict: columns.unknown_fields == UnknownFields::DeadLetter };
+pub(crate) fn compile(
+    message: &MessageDescriptor,
+    columns: &Columns,
+    hasher: &Arc<Hasher>,
+) -> Result<Program, Vec<(usize, String)>> {
+    let strict = columns.unknown_fields == UnknownFields::DeadLetter;
+    let compiler = Compiler { case: columns.column_case, strict, hasher };
     let mut layout = Layout::default();
     let mut root = Way::new(message.clone(), 0);
     let (mut outputs, mut faults) = (Vec::new(), Vec::new());
+    let mut of_element = Vec::new();
+    let mut rest = None;
+    let mut elements =
+        columns.explode.as_ref().map(|path| Elements { path, layout: Layout::default(), ops: Vec::new(), way: None });
     for (index, column) in columns.columns.iter().enumerate() {
         match column.value_path() {
+            None if column.is_rest() => {
+                let elements = Layout { texts: vec![None, None], ..Layout::default() };
+                layout.lists.push((elements, None));
+                let list = layout.lists.len() - 1;
+                rest = Some(list);
+                let text = |slot| Output { valid: None, source: Source::Text(slot) };
+                of_element.push(false);
+                outputs.push(Output { valid: None, source: Source::Map(list, Box::new((text(0), text(1)))) });
+            }
             None => {}
-            Some(path) => match compiler.column(column, &path, &mut root, &mut layout) {
-                Ok(output) => outputs.push(output),
+            Some(path) => match compiler.anywhere(column, &path, &mut root, &mut layout, elements.as_mut()) {
+                Ok((inner, output)) => {
+                    outputs.push(output);
+                    of_element.push(inner);
+                }
                 Err(fault) => faults.push((index, fault)),
             },
         }
     }
+    let mut exploded = None;
+    if let (true, Some(elements)) = (faults.is_empty(), elements) {
+        match compiler.explode(elements, &mut root, &mut layout) {
+            Ok(list) => exploded = Some(list),
+            Err(fault) => faults.push((0, fault)),
+        }
+    }
     if faults.is_empty() {
         let root = root.into_message(&mut layout);
-        Ok(Program { root, layout, outputs })
+        Ok(Program { root, layout, outputs, rest, exploded, of_element })
     } else {
         Err(faults)
     }
 }
 
-struct Compiler {
+/// The field at the end of a path.
+fn lookup(message: &MessageDescriptor, path: &[u32]) -> Result<FieldDescriptor, String> {
+    let (last, through) = path.split_last().ok_or("the path of what is exploded is empty")?;
+    let mut message = message.clone();
+    for number in through {
+        let field = Way::new(message, 0).field(*number)?;
+        let kind = field.kind();
+        message = kind.as_message().cloned().ok_or_else(|| format!("`{}` has no fields", field.name()))?;
+    }
+    Way::new(message, 0).field(*last)
+}
+
+struct Compiler<'h> {
     case: ColumnCase,
     strict: bool,
+    hasher: &'h Arc<Hasher>,
+}
+
+/// The elements that become rows, on the way to their columns.
+struct Elements<'c> {
+    /// The field numbers that lead to them.
+    path: &'c [u32],
+    layout: Layout,
+    /// What is done with an element as a whole.
+    ops: Vec<Op>,
+    /// What is done with the fields of one that is a message.
+    way: Option<Way>,
 }
 
 /// A message on the way to columns, before all of them are known.
@@ -84,14 +139,67 @@ enum Presence {
 
 type Compiled = Result<(Op, Output), String>;
 
-impl Compiler {
-    fn column(&self, column: &Column, path: &[u32], root: &mut Way, layout: &mut Layout) -> Result<Output, String> {
-        let (last, through) = path.split_last().ok_or("its source path is empty")?;
-        if path.len() > NESTING_MAX {
-            return Err(format!("its path is longer than {NESTING_MAX}"));
+impl Compiler<'_> {
+    /// Compiles a column of the record, or of the elements that become rows.
+    fn anywhere(
+        &self,
+        column: &Column,
+        path: &[u32],
+        root: &mut Way,
+        layout: &mut Layout,
+        elements: Option<&mut Elements<'_>>,
+    ) -> Result<(bool, Output), String> {
+        let Some((elements, rest)) = elements.and_then(|e| path.strip_prefix(e.path).map(|rest| (e, rest))) else {
+            return self.column(column, path, &column.source_name, root, layout).map(|output| (false, output));
+        };
+        // A path within the element begins behind its names; names of the schema have no dots.
+        let name = column.source_name.splitn(elements.path.len() + 1, '.').nth(elements.path.len()).unwrap_or_default();
+        let field = lookup(&root.message, elements.path)?;
+        let depth = elements.path.len() - 1;
+        let output = if rest.is_empty() {
+            let place = Place { parent: None, path: name.to_owned(), depth };
+            let (op, output) = self.whole(column, &field, true, &mut elements.layout, &place)?;
+            elements.ops.push(op);
+            output
+        } else {
+            let kind = field.kind();
+            let message = kind.as_message().ok_or_else(|| format!("`{}` has no fields", field.name()))?;
+            let way = elements.way.get_or_insert_with(|| Way::new(message.clone(), depth + 1));
+            self.column(column, rest, name, way, &mut elements.layout)?
+        };
+        Ok((true, output))
+    }
+
+    /// Puts what is done with the elements where they are.
+    fn explode(&self, elements: Elements<'_>, root: &mut Way, layout: &mut Layout) -> Result<usize, String> {
+        let Elements { path, layout: mut inner, mut ops, way } = elements;
+        if let Some(way) = way {
+            ops.push(Op::Message { message: Box::new(way.into_message(&mut inner)), present: None });
         }
-        let mut place = Place { parent: None, path: column.source_name.clone(), depth: 0 };
-        let mut way = root;
+        // Without a column of its own an element is a row all the same.
+        let element = match ops.len() {
+            0 => Op::Skip,
+            1 => ops.pop().unwrap_or(Op::Skip),
+            _ => Op::Each(ops),
+        };
+        layout.lists.push((inner, None));
+        let list = layout.lists.len() - 1;
+        let (last, through) = path.split_last().ok_or("the path of what is exploded is empty")?;
+        let (way, _, _) = Self::along(through, root, layout)?;
+        if !way.field(*last)?.is_list() {
+            return Err("what is exploded is not repeated".to_owned());
+        }
+        way.ops.entry(*last).or_default().push(Op::List { list, element: Box::new(element) });
+        Ok(list)
+    }
+
+    /// The message at the end of a path, the bit that says whether it is there, and its depth.
+    fn along<'w>(
+        through: &[u32],
+        root: &'w mut Way,
+        layout: &mut Layout,
+    ) -> Result<(&'w mut Way, Option<usize>, usize), String> {
+        let (mut way, mut parent) = (root, None);
         for number in through {
             let field = way.field(*number)?;
             let message = match field.kind().as_message() {
@@ -100,21 +208,75 @@ impl Compiler {
                     return Err(format!("a path leads through single messages only, and `{}` isn't one", field.name()));
                 }
             };
-            place.depth = way.depth + 1;
+            let depth = way.depth + 1;
             let (bit, next) = way.ways.entry(*number).or_insert_with(|| {
                 layout.bits += 1;
-                (layout.bits - 1, Way::new(message, place.depth))
+                (layout.bits - 1, Way::new(message, depth))
             });
-            place.parent = Some(*bit);
+            parent = Some(*bit);
             way = next;
         }
-        let field = way.field(*last)?;
-        let (op, output) = self.field(&field, &column.data_type, layout, &place)?;
-        if let (true, Some(bit)) = (column.required, output.valid) {
-            layout.required.push(Required { bit, within: None, path: place.path });
+        let depth = way.depth;
+        Ok((way, parent, depth))
+    }
+
+    /// Compiles a column at the end of a path within a message; `name` is the path for people.
+    fn column(
+        &self,
+        column: &Column,
+        path: &[u32],
+        name: &str,
+        root: &mut Way,
+        layout: &mut Layout,
+    ) -> Result<Output, String> {
+        let (last, through) = path.split_last().ok_or("its source path is empty")?;
+        if path.len() > NESTING_MAX {
+            return Err(format!("its path is longer than {NESTING_MAX}"));
         }
+        let (way, parent, depth) = Self::along(through, root, layout)?;
+        let place = Place { parent, path: name.to_owned(), depth };
+        let field = way.field(*last)?;
+        let (op, output) = self.whole(column, &field, false, layout, &place)?;
         way.ops.entry(*last).or_default().push(op);
         Ok(output)
+    }
+
+    /// Compiles a column of a field, or of an element of it, and what is asked of its values.
+    fn whole(
+        &self,
+        column: &Column,
+        field: &FieldDescriptor,
+        element: bool,
+        layout: &mut Layout,
+        place: &Place,
+    ) -> Compiled {
+        // Bytes are hashed as they are; everything else as text.
+        let bytes = column.pii == Some(Pii::Hash) && matches!(Shape::of(field), Shape::Bytes);
+        let data_type = if bytes { &Type::Binary } else { &column.data_type };
+        let (op, output) = if element {
+            self.value(&Shape::of(field), field, data_type, Presence::Always, layout, place)?
+        } else {
+            self.field(field, data_type, layout, place)?
+        };
+        if let (true, Some(bit)) = (column.required, output.valid) {
+            layout.required.push(Required { bit, within: None, path: place.path.clone() });
+        }
+        if let Some(rule) = Rule::of(&column.expect, &column.data_type)? {
+            let cell = cell(&output.source, &column.data_type).ok_or("only single values have expectations")?;
+            layout.checks.push(Check { valid: output.valid, cell, rule, path: place.path.clone() });
+        }
+        if let Some(pii) = column.pii {
+            let (Source::Text(text), false) = (&output.source, matches!(op, Op::Json { .. })) else {
+                return Err("personal data is a single value: name a field within it".to_owned());
+            };
+            let kept = match pii {
+                Pii::Hash => Kept::Hash(Arc::clone(self.hasher)),
+                Pii::Last4 => Kept::Last4,
+                Pii::Drop => return Err("a column that is dropped is none".to_owned()),
+            };
+            layout.veils.push(Veil { valid: output.valid, text: *text, kept });
+        }
+        Ok((op, output))
     }
 
     fn field(&self, field: &FieldDescriptor, data_type: &Type, layout: &mut Layout, place: &Place) -> Compiled {
@@ -442,6 +604,20 @@ const fn store(number: Number, data_type: &Type) -> Option<Store> {
         (Number::Signed32 | Number::Signed64, Type::String) => Store::SignedText,
         (Number::Unsigned32 | Number::Unsigned64, Type::String) => Store::UnsignedText,
         _ => return None,
+    })
+}
+
+/// Where a column's single values stand; none for nested ones.
+const fn cell(source: &Source, data_type: &Type) -> Option<Cell> {
+    Some(match (source, data_type) {
+        (Source::Word4(slot), Type::Float) => Cell::Float(*slot),
+        (Source::Word4(slot), _) => Cell::Word4(*slot),
+        (Source::Word8(slot), Type::Double) => Cell::Double(*slot),
+        (Source::Word8(slot), _) => Cell::Word8(*slot),
+        (Source::Word16(slot), _) => Cell::Word16(*slot),
+        (Source::Bit(slot), _) => Cell::Bit(*slot),
+        (Source::Text(slot), _) => Cell::Text(*slot),
+        (Source::Struct(_) | Source::List(..) | Source::Map(..), _) => return None,
     })
 }
 

@@ -15,7 +15,7 @@ use super::mapping::{self, Shape};
 use super::run::{check_duration, check_timestamp, number};
 use super::stop::{Outcome, Stop};
 use super::text::check_utf8;
-use super::wire::{self, Reader};
+use super::wire::{self, Foreign, Reader};
 use crate::Class;
 
 /// A message that becomes JSON, and the text column it goes to.
@@ -63,16 +63,21 @@ struct Writer {
 }
 
 impl Writer {
+    /// Text holds what the schema knows: the rest of such a message is kept nowhere else.
+    const fn foreign(&self) -> Foreign {
+        if self.strict { Foreign::Refuse } else { Foreign::Skip }
+    }
+
     fn check(&self, message: &MessageDescriptor, bytes: &[u8], depth: usize) -> Outcome {
         wire::check_depth(depth)?;
-        let mut reader = Reader::new(bytes, bytes.len(), self.strict);
+        let mut reader = Reader::new(bytes, bytes.len(), self.foreign());
         while !reader.done() {
             let (number, wire) = reader.tag()?;
             match message.get_field(number) {
                 Some(field) => {
                     self.check_field(&field, &mut reader, wire, depth).map_err(|stop| stop.within(field.name()))?
                 }
-                None => reader.unknown(number, wire, depth)?,
+                None => reader.unknown(0, number, wire, depth)?,
             }
         }
         Ok(())
@@ -81,7 +86,7 @@ impl Writer {
     fn check_field(&self, field: &FieldDescriptor, reader: &mut Reader<'_>, wire: u8, depth: usize) -> Outcome {
         let mut values = Vec::new();
         if !take(field, reader, wire, depth, &mut values)? {
-            return reader.unknown(field.number(), wire, depth);
+            return reader.unknown(0, field.number(), wire, depth);
         }
         for value in values {
             match (field.kind(), value) {
@@ -109,16 +114,16 @@ impl Writer {
         wire::check_depth(depth)?;
         let mut found: Vec<Found<'a>> = message.fields().map(|field| Found { field, values: Vec::new() }).collect();
         for part in parts {
-            let mut reader = Reader::new(part, part.len(), self.strict);
+            let mut reader = Reader::new(part, part.len(), self.foreign());
             while !reader.done() {
                 let (number, wire) = reader.tag()?;
                 let index = found.binary_search_by_key(&number, |found| found.field.number()).ok();
                 let Some(slot) = index.and_then(|index| found.get_mut(index)) else {
-                    reader.unknown(number, wire, depth)?;
+                    reader.unknown(0, number, wire, depth)?;
                     continue;
                 };
                 if !take(&slot.field, &mut reader, wire, depth, &mut slot.values)? {
-                    reader.unknown(number, wire, depth)?;
+                    reader.unknown(0, number, wire, depth)?;
                     continue;
                 }
                 let oneof = slot.field.containing_oneof().filter(|oneof| !oneof.is_synthetic());

@@ -5,12 +5,15 @@
 //! [`Level::close_row`]; whatever is written to it can be written again or taken back.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::json;
 use super::program::Slot;
 use super::stop::{Outcome, Stop};
 use super::text::{self, Text};
 use crate::Class;
+use crate::expectation::Rule;
+use crate::pii::{self, Hasher};
 
 /// What [`super::compile`] asks of a level.
 #[derive(Default)]
@@ -25,6 +28,8 @@ pub(crate) struct Layout {
     pub(crate) raws: Vec<json::Source>,
     pub(crate) lists: Vec<(Layout, Option<Slot>)>,
     pub(crate) required: Vec<Required>,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) veils: Vec<Veil>,
 }
 
 /// A validity bit that must be set in every closed row.
@@ -33,6 +38,41 @@ pub(crate) struct Required {
     /// Only where this bit is set too: a member of a struct that may itself be absent.
     pub(crate) within: Option<usize>,
     pub(crate) path: String,
+}
+
+/// What the values of a column must be like in every closed row.
+pub(crate) struct Check {
+    /// The validity bit; none where every row has a value.
+    pub(crate) valid: Option<usize>,
+    pub(crate) cell: Cell,
+    pub(crate) rule: Rule,
+    pub(crate) path: String,
+}
+
+/// A text of which only a part or a hash may stay in a closed row.
+pub(crate) struct Veil {
+    /// The validity bit; none where every row has a value.
+    pub(crate) valid: Option<usize>,
+    pub(crate) text: usize,
+    pub(crate) kept: Kept,
+}
+
+/// What stays of a text.
+pub(crate) enum Kept {
+    Hash(Arc<Hasher>),
+    Last4,
+}
+
+/// A column of single values, and how they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    Word4(usize),
+    Word8(usize),
+    Word16(usize),
+    Float(usize),
+    Double(usize),
+    Bit(usize),
+    Text(usize),
 }
 
 /// Columns in the making.
@@ -53,6 +93,8 @@ pub(crate) struct Level {
     pub(crate) oneofs: Vec<u32>,
     pub(crate) raws: Vec<Raw>,
     required: Vec<Required>,
+    checks: Vec<Check>,
+    veils: Vec<Veil>,
     /// Whether there are moments, oneofs or raws, which each row starts without.
     has_state: bool,
     /// Bytes that a row takes before anything is written to it.
@@ -115,6 +157,8 @@ impl Level {
             oneofs: vec![0; layout.oneofs],
             raws: layout.raws.into_iter().map(|source| Raw { bytes: Vec::new(), seen: false, source }).collect(),
             required: layout.required,
+            checks: layout.checks,
+            veils: layout.veils,
             has_state: layout.moments + layout.oneofs > 0 || raws,
             width,
         }
@@ -194,6 +238,12 @@ impl Level {
         if !self.required.is_empty() {
             self.check_required()?;
         }
+        if !self.checks.is_empty() {
+            self.check_values()?;
+        }
+        if !self.veils.is_empty() {
+            self.veil()?;
+        }
         self.rows += 1;
         Ok(())
     }
@@ -218,6 +268,49 @@ impl Level {
             if required.within.is_none_or(|bit| self.bit(bit)) && !self.bit(required.bit) {
                 let stop = Stop::new(Class::MissingRequired, "a required value is missing");
                 return Err(stop.within(&required.path));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn check_values(&self) -> Outcome {
+        fn word<T: Copy + Default>(columns: &[Vec<T>], slot: usize, row: usize) -> T {
+            columns.get(slot).and_then(|column| column.get(row)).copied().unwrap_or_default()
+        }
+        let row = self.rows;
+        for check in self.checks.iter().filter(|check| check.valid.is_none_or(|bit| self.bit(bit))) {
+            let rule = &check.rule;
+            let met = match check.cell {
+                Cell::Word4(slot) => rule.integer(word(&self.words4, slot, row).into()),
+                Cell::Word8(slot) => rule.integer(word(&self.words8, slot, row).into()),
+                Cell::Word16(slot) => rule.integer(word(&self.words16, slot, row)),
+                Cell::Float(slot) => rule.float(f32::from_bits(word(&self.words4, slot, row) as u32).into()),
+                Cell::Double(slot) => rule.float(f64::from_bits(word(&self.words8, slot, row) as u64)),
+                Cell::Bit(slot) => rule.boolean(self.bit(slot)),
+                Cell::Text(slot) => rule.text(self.texts.get(slot).map_or(&[], |text| text.row(row))),
+            };
+            met.map_err(|unmet| Stop::new(Class::Expectation, unmet).within(&check.path))?;
+        }
+        Ok(())
+    }
+
+    /// Puts in the place of personal data what may stay of it.
+    #[inline(never)]
+    fn veil(&mut self) -> Outcome {
+        let row = self.rows;
+        for veil in &self.veils {
+            let is_valid = veil.valid.is_none_or(|bit| self.bits.get(bit).is_some_and(|column| is_set(column, row)));
+            let Some(text) = self.texts.get_mut(veil.text).filter(|_| is_valid) else { continue };
+            match &veil.kept {
+                Kept::Hash(hasher) => {
+                    let hash = hasher.hash(text.row(row));
+                    text.replace(row, hash.as_bytes())?;
+                }
+                Kept::Last4 => {
+                    let end = pii::last4(text.row(row)).to_vec();
+                    text.replace(row, &end)?;
+                }
             }
         }
         Ok(())
@@ -319,6 +412,13 @@ impl Level {
         self.bits.get(slot).is_some_and(|column| is_set(column, self.rows))
     }
 
+    /// A text of the last closed row, where its validity bit is set or there is none.
+    pub(crate) fn last_text(&self, slot: usize, valid: Option<usize>) -> Option<&[u8]> {
+        let row = self.rows.checked_sub(1)?;
+        let is_valid = valid.is_none_or(|bit| self.bits.get(bit).is_some_and(|column| is_set(column, row)));
+        self.texts.get(slot).filter(|_| is_valid).map(|text| text.row(row))
+    }
+
     #[inline(always)]
     pub(crate) fn moment(&self, slot: usize) -> Moment {
         self.moments.get(slot).copied().unwrap_or_default()
@@ -348,6 +448,16 @@ impl Level {
         self.rows * self.width + texts + lists
     }
 
+    /// Bytes of a closed row, near enough, but for one of its lists.
+    pub(crate) fn row_bytes(&self, row: usize, without: usize) -> usize {
+        let texts: usize = self.texts.iter().map(|text| text.row(row).len()).sum();
+        let lists = self.lists.iter().enumerate().filter(|(place, _)| *place != without).map(|(_, list)| {
+            let elements = list.bounds(row);
+            elements.map(|element| list.elements.row_bytes(element, usize::MAX)).sum::<usize>()
+        });
+        self.width + texts + lists.sum::<usize>()
+    }
+
     /// Starts anew, with room for as many rows as there were. The fixed-width columns come back cut to their rows; texts
     /// and lists are to be taken first.
     pub(crate) fn reset(&mut self) {
@@ -369,6 +479,19 @@ impl Level {
 }
 
 impl List {
+    /// The elements of a closed row.
+    fn bounds(&self, row: usize) -> std::ops::Range<usize> {
+        match (self.offsets.get(row), self.offsets.get(row + 1)) {
+            (Some(&from), Some(&to)) => from as usize..to as usize,
+            _ => 0..0,
+        }
+    }
+
+    /// How many elements a closed row has.
+    pub(crate) fn length(&self, row: usize) -> usize {
+        self.bounds(row).len()
+    }
+
     fn start(&self) -> usize {
         self.offsets.last().map_or(0, |&end| end as usize)
     }
@@ -435,11 +558,7 @@ impl List {
     }
 
     fn gather(&mut self, start: usize, order: &[usize]) -> Outcome {
-        let bounds = |row: usize| match (self.offsets.get(row), self.offsets.get(row + 1)) {
-            (Some(&from), Some(&to)) => from as usize..to as usize,
-            _ => 0..0,
-        };
-        let ranges: Vec<_> = order.iter().map(|&row| bounds(row)).collect();
+        let ranges: Vec<_> = order.iter().map(|&row| self.bounds(row)).collect();
         let elements: Vec<usize> = ranges.iter().cloned().flatten().collect();
         let first = self.offsets.get(start).map_or(0, |&at| at as usize);
         self.elements.gather(first, &elements)?;

@@ -10,6 +10,12 @@ pub(crate) struct Program {
     pub(crate) layout: Layout,
     /// The columns that come from the payload, in order.
     pub(crate) outputs: Vec<Output>,
+    /// The list that holds the fields which the schema does not know, where they are kept.
+    pub(crate) rest: Option<usize>,
+    /// The list of which each element becomes a row; its columns are apart from those of the record.
+    pub(crate) exploded: Option<usize>,
+    /// For each of `outputs` whether it is on that list's level.
+    pub(crate) of_element: Vec<bool>,
 }
 
 /// One occurrence of a message type among the columns. The same type in two places is compiled twice, since its values

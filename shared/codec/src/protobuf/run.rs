@@ -24,6 +24,7 @@ pub(crate) fn message(plan: &Message, level: &mut Level, reader: &mut Reader<'_>
                 (field, tag & 7)
             }
             None => {
+                let start = reader.at();
                 let (number, wire) = reader.tag()?;
                 if wire == wire::GROUP_END && number == group {
                     return Ok(());
@@ -31,8 +32,13 @@ pub(crate) fn message(plan: &Message, level: &mut Level, reader: &mut Reader<'_>
                 match plan.field(number) {
                     Some(field) if wire == field.wire || (field.packable && wire == wire::LENGTH) => (field, wire),
                     // A value of another wire type than the schema's is an unknown field, as protobuf sees it.
-                    _ => {
-                        reader.unknown(number, wire, plan.depth)?;
+                    Some(field) => {
+                        let in_column = !matches!(field.op, Op::Skip);
+                        reader.retyped(start, in_column, number, wire, plan.depth)?;
+                        continue;
+                    }
+                    None => {
+                        reader.unknown(start, number, wire, plan.depth)?;
                         continue;
                     }
                 }
@@ -87,7 +93,11 @@ fn run(op: &Op, field: &Field, depth: usize, level: &mut Level, reader: &mut Rea
             nested(plan, field.number, level, reader, wire)
         }
         Op::Moment { store, slot, moment: state, present, depth } => {
+            let before = reader.unknown.count();
             let moment = moment(level.moment(*state), *depth, field.number, reader, wire)?;
+            if reader.unknown.count() > before {
+                reader.unknown.within(before, field.number);
+            }
             level.put_moment(*state, moment);
             keep_moment(*store, *slot, moment, level)?;
             mark(*present, level);
@@ -134,13 +144,18 @@ fn mark(present: Option<usize>, level: &mut Level) {
 
 #[inline]
 fn nested(plan: &Message, number: u32, level: &mut Level, reader: &mut Reader<'_>, wire: u8) -> Outcome {
+    let before = reader.unknown.count();
     if wire == wire::GROUP {
-        return message(plan, level, reader, number);
+        message(plan, level, reader, number)?;
+    } else {
+        let end = reader.length()?;
+        let outer = reader.narrow(end);
+        message(plan, level, reader, 0)?;
+        reader.widen(outer);
     }
-    let end = reader.length()?;
-    let outer = reader.narrow(end);
-    message(plan, level, reader, 0)?;
-    reader.widen(outer);
+    if reader.unknown.count() > before {
+        reader.unknown.within(before, number);
+    }
     Ok(())
 }
 
@@ -272,12 +287,15 @@ fn moment(mut moment: Moment, depth: usize, field: u32, reader: &mut Reader<'_>,
                 reader.advance();
                 moment.nanos = reader.varint()? as i32;
             }
-            _ => match reader.tag()? {
-                (1, wire::VARINT) => moment.seconds = reader.varint()? as i64,
-                (2, wire::VARINT) => moment.nanos = reader.varint()? as i32,
-                (number, wire::GROUP_END) if outer.is_none() && number == field => return Ok(moment),
-                (number, wire) => reader.unknown(number, wire, depth)?,
-            },
+            _ => {
+                let start = reader.at();
+                match reader.tag()? {
+                    (1, wire::VARINT) => moment.seconds = reader.varint()? as i64,
+                    (2, wire::VARINT) => moment.nanos = reader.varint()? as i32,
+                    (number, wire::GROUP_END) if outer.is_none() && number == field => return Ok(moment),
+                    (number, wire) => reader.unknown(start, number, wire, depth)?,
+                }
+            }
         }
     }
     match outer {

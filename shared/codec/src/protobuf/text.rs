@@ -113,6 +113,15 @@ impl Text {
         }
     }
 
+    /// Puts another value in the place of the last closed row's.
+    pub(crate) fn replace(&mut self, row: usize, value: &[u8]) -> Outcome {
+        self.rewind(row);
+        self.put_any(value)?;
+        self.start = self.used;
+        self.offsets.push(self.used as i32);
+        Ok(())
+    }
+
     /// Drops the closed rows from `rows` on, and the open one.
     pub(crate) fn rewind(&mut self, rows: usize) {
         self.offsets.truncate(rows + 1);

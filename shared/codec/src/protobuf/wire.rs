@@ -2,6 +2,7 @@
 //! protobuf.dev, "Encoding".
 
 use super::stop::{Outcome, Stop};
+use super::unknown::Unknown;
 use crate::Class;
 
 pub(crate) const VARINT: u8 = 0;
@@ -14,21 +15,35 @@ pub(crate) const FIXED32: u8 = 5;
 /// Messages may nest this deep below the outermost one; protobuf's own readers draw the line at the same place.
 pub(crate) const DEPTH_MAX: usize = 100;
 
+/// What is done with a field that the schema doesn't know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    Skip,
+    /// So are values of known fields in another wire type than the schema's, where `retyped` says so: what is personal in
+    /// one of them can't be hashed or cut.
+    Keep {
+        retyped: bool,
+    },
+    /// It rejects the record.
+    Refuse,
+}
+
 /// Reads values from `buf[at..end]`. The buffer may go on after `end`, which lets short reads and copies be done in
 /// whole words.
 pub(crate) struct Reader<'a> {
     buf: &'a [u8],
     at: usize,
     end: usize,
-    /// Whether a field that the schema doesn't know rejects the record.
-    strict: bool,
+    foreign: Foreign,
+    /// The fields that the schema doesn't know, where they are kept.
+    pub(crate) unknown: Unknown,
     /// Bytes of columns opened so far for this record.
     pub(crate) opened: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(buf: &'a [u8], end: usize, strict: bool) -> Self {
-        Self { buf, at: 0, end: end.min(buf.len()), strict, opened: 0 }
+    pub(crate) fn new(buf: &'a [u8], end: usize, foreign: Foreign) -> Self {
+        Self { buf, at: 0, end: end.min(buf.len()), foreign, unknown: Unknown::default(), opened: 0 }
     }
 
     pub(crate) const fn buf(&self) -> &'a [u8] {
@@ -192,10 +207,24 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a field that the schema doesn't know.
+    /// Passes over a value of a known field in another wire type than the schema's, which protobuf takes for an unknown one.
+    /// What is in no column is not kept for that.
     #[cold]
-    pub(crate) fn unknown(&mut self, number: u32, wire: u8, depth: usize) -> Outcome {
-        if self.strict && wire != GROUP_END {
+    pub(crate) fn retyped(&mut self, start: usize, in_column: bool, number: u32, wire: u8, depth: usize) -> Outcome {
+        match self.foreign {
+            Foreign::Keep { retyped } if !(retyped && in_column) => self.skip(number, wire, depth),
+            _ => self.unknown(start, number, wire, depth),
+        }
+    }
+
+    /// Passes over a field that the schema doesn't know, whose tag begins at `start`.
+    #[cold]
+    pub(crate) fn unknown(&mut self, start: usize, number: u32, wire: u8, depth: usize) -> Outcome {
+        if let Foreign::Keep { .. } = self.foreign {
+            self.skip(number, wire, depth)?;
+            return self.unknown.add(number, start..self.at);
+        }
+        if self.foreign == Foreign::Refuse && wire != GROUP_END {
             let message = format!("the field {number} (wire type {wire}) is not in the schema");
             return Err(Stop::new(Class::IncompatibleSchema, message));
         }
@@ -288,11 +317,11 @@ mod tests {
             for room in [0, 1, 7, 8, 20] {
                 let mut padded = bytes.clone();
                 padded.resize(length + room, 0xff);
-                let mut reader = Reader::new(&padded, length, false);
+                let mut reader = Reader::new(&padded, length, Foreign::Skip);
                 assert_eq!(reader.varint().unwrap(), value);
                 assert!(reader.done());
                 for end in 0..length {
-                    let stop = Reader::new(&padded, end, false).varint().unwrap_err();
+                    let stop = Reader::new(&padded, end, Foreign::Skip).varint().unwrap_err();
                     assert_eq!(stop.into_rejected().class, Class::Truncated);
                 }
             }
@@ -302,7 +331,7 @@ mod tests {
     #[test]
     fn over_long_varints_are_refused() {
         let check = |bytes: &[u8], expected: Result<u64, Class>| {
-            let read = Reader::new(bytes, bytes.len(), false).varint();
+            let read = Reader::new(bytes, bytes.len(), Foreign::Skip).varint();
             assert_eq!(read.map_err(|stop| stop.into_rejected().class), expected, "{bytes:x?}");
         };
         // Longer than needed is allowed; more than 64 bits is not.
@@ -315,7 +344,7 @@ mod tests {
     #[test]
     fn tags_that_cannot_be_are_refused() {
         let check = |bytes: &[u8], expected: Result<(u32, u8), Class>| {
-            let read = Reader::new(bytes, bytes.len(), false).tag();
+            let read = Reader::new(bytes, bytes.len(), Foreign::Skip).tag();
             assert_eq!(read.map_err(|stop| stop.into_rejected().class), expected, "{bytes:x?}");
         };
         check(&[0x08], Ok((1, VARINT)));
@@ -331,7 +360,7 @@ mod tests {
     #[test]
     fn groups_are_passed_over_as_a_whole() {
         let check = |bytes: &[u8], expected: Result<usize, Class>| {
-            let mut reader = Reader::new(bytes, bytes.len(), false);
+            let mut reader = Reader::new(bytes, bytes.len(), Foreign::Skip);
             let (number, wire) = reader.tag().unwrap();
             let skipped = reader.skip(number, wire, 0).map(|()| reader.at());
             assert_eq!(skipped.map_err(|stop| stop.into_rejected().class), expected, "{bytes:x?}");

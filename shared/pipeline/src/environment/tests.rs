@@ -109,7 +109,7 @@ catalog = "glue:eu-west-1"
         (7, "catalog = { … }"),
         (9, "region"),
         (10, "kafka"),
-        (11, "pii_salt"),
+        (11, "pii_salt = \"secretsmanager:…\""),
         (12, "mapping"),
         (14, "spark"),
         (16, "[env.registries.main]"),
@@ -159,6 +159,22 @@ fn a_place_may_be_a_bucket() {
     {
         let text = format!("[env.a]\ncatalog = \"sqlite:c\"\nstore = {store:?}\nwarehouse = {warehouse:?}");
         parse(&text, Path::new("frazil.toml")).unwrap().get(Some("a")).unwrap();
+    }
+}
+
+#[test]
+fn a_secret_is_referred_to_and_never_repeated() {
+    let salt = |written: &str| {
+        let environments = parse(&format!("[env.local]\ndir = \"x\"\npii_salt = {written}"), Path::new("frazil.toml"));
+        environments.map(|environments| environments.get(None).map(|local| local.pii_salt))
+    };
+    let env = |name: &str| SecretReference::Env(name.to_owned());
+    assert_eq!(salt("\"env:PII_SALT2\"").unwrap().unwrap(), Some(env("PII_SALT2")));
+    assert_eq!(salt("\"ssm:/frazil/salt\"").unwrap().unwrap_err().code(), code::NOT_YET);
+    for literal in ["\"hunter2\"", "\"env:\"", "\"env:hunter2 x\"", "\"env:2hunter2\"", "\"envv:hunter2\""] {
+        let faults = salt(literal).unwrap_err();
+        assert_eq!((faults.len(), faults[0].line, faults[0].column, faults[0].code), (1, 3, 12, code::INVALID));
+        assert!(!faults[0].message.contains("hunter2"), "{}", faults[0]);
     }
 }
 

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
+use super::expectation;
 use crate::document::{Entry, Section};
+use crate::expectation::Expectations;
 use crate::fault::code;
 use crate::name;
 use crate::nearest::nearest;
 use crate::path::{self, Wrong};
 use crate::reader::{Reader, Text};
-use crate::resolved::{ColumnCase, ColumnDeclaration, From, RecordField, Types};
+use crate::resolved::{ColumnCase, ColumnDeclaration, From, Pii, RecordField, Types};
 use crate::types::Type;
 
 const RECORD_FIELDS: [(&str, RecordField); 5] = [
@@ -68,16 +70,63 @@ fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Optio
             data_type: None,
             required: false,
             doc: None,
+            expect: Expectations::default(),
+            pii: None,
         });
     };
     let from = match section.get("from") {
-        None => Some(own_name),
+        None => Some(own_name.clone()),
         Some(_) => reader.text(section, "from").and_then(|text| from(reader, &text)),
     };
     let data_type = reader.text(section, "type").and_then(|text| data_type(reader, &text, types));
+    let bytes = matches!(from, Some(From::Key | From::Header(_)));
+    if let (true, Some(other)) = (bytes, data_type.as_ref().filter(|t| !matches!(t, Type::Binary | Type::String))) {
+        let at = section.get("type").map_or(section.at, |entry| entry.value_at());
+        let message = format!("keys and headers are bytes: a column of one is binary or string, not {other}");
+        reader.fault(at, code::INVALID, message);
+    }
+    let pii = pii(reader, section, from.as_ref().unwrap_or(&own_name), data_type.as_ref());
+    // Personal data is judged as the text that it is before it is hashed or cut.
+    let judged = match pii {
+        Some(_) => Some(&Type::String),
+        None => data_type.as_ref().or(if bytes { Some(&Type::Binary) } else { None }),
+    };
+    let expect = expectation::read(reader, section, from.as_ref().unwrap_or(&own_name), judged);
     let required = reader.flag(section, "required", false);
     let doc = reader.text(section, "doc").map(|text| text.value);
-    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc })
+    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc, expect, pii })
+}
+
+fn pii<'t>(reader: &mut Reader<'t>, section: Section<'t>, from: &From, data_type: Option<&Type>) -> Option<Pii> {
+    let known = [("hash", Pii::Hash), ("drop", Pii::Drop), ("last4", Pii::Last4)];
+    let pii = reader.choice(section, "pii", &known, &[])?;
+    let at = section.get("pii").map_or(section.at, |entry| entry.value_at());
+    match (pii, from) {
+        (_, From::Record(_)) => {
+            reader.fault(
+                at,
+                code::INVALID,
+                "`pii` is for values of payloads, keys and headers, not for a record's own fields",
+            );
+        }
+        (Pii::Drop, From::Key | From::Header(_)) => {
+            let message = "keys and headers are in the table only where a column is made of them: leave this one out";
+            reader.fault(at, code::INVALID, message);
+        }
+        (Pii::Drop, From::Path(_)) => {
+            for entry in section.entries().into_iter().filter(|entry| !matches!(entry.key, "pii" | "from")) {
+                let message = format!("a column that is dropped has no `{}`", entry.key);
+                reader.fault(entry.key_at, code::INVALID, message);
+            }
+        }
+        _ => {
+            if let Some(other) = data_type.filter(|data_type| **data_type != Type::String) {
+                let at = section.get("type").map_or(section.at, |entry| entry.value_at());
+                reader.fault(at, code::INVALID, format!("what is left of personal data is a string, not {other}"));
+            }
+        }
+    }
+    Some(pii)
 }
 
 fn from(reader: &mut Reader<'_>, text: &Text) -> Option<From> {
@@ -93,14 +142,20 @@ fn from(reader: &mut Reader<'_>, text: &Text) -> Option<From> {
     if let Some((_, field)) = RECORD_FIELDS.iter().find(|(name, _)| *name == field) {
         return Some(From::Record(*field));
     }
-    if field == "key" || field.strip_prefix("header.").is_some_and(|name| !name.is_empty()) {
-        reader.not_yet(text.at, &text.value);
+    match field.strip_prefix("header.") {
+        _ if field == "key" => return Some(From::Key),
+        Some(name) if !name.is_empty() => return Some(From::Header(name.to_owned())),
+        _ => {}
+    }
+    if matches!(field, "header" | "header.") {
+        reader.fault(text.at, code::INVALID, "a header is named: `@header.NAME`");
         return None;
     }
     let nearest = nearest(field, RECORD_FIELDS.iter().map(|(name, _)| *name).chain(["key", "header"]));
     let nearest = nearest.map(|name| format!("@{name}"));
     let meant = nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-    let known: Vec<String> = RECORD_FIELDS.iter().map(|(name, _)| format!("@{name}")).collect();
+    let mut known: Vec<String> = RECORD_FIELDS.iter().map(|(name, _)| format!("@{name}")).collect();
+    known.extend(["@key", "@header.NAME"].map(str::to_owned));
     let message = format!("`{}` is nothing a record has (it has {}){meant}", text.value, known.join(", "));
     reader.near(text.at, code::INVALID, message, nearest.as_deref());
     None

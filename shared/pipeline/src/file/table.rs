@@ -11,8 +11,8 @@ use crate::path;
 use crate::quantity;
 use crate::reader::{Reader, Text};
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, PartitionField, SortField, Staging,
-    Table, TableName, Transform, Types, UnknownFields,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, PartitionField, Pii, SortField,
+    Staging, Table, TableName, Transform, Types, UnknownFields,
 };
 use crate::sort;
 use crate::types::Type;
@@ -37,8 +37,8 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
         reader,
         section,
         "unknown_fields",
-        &[("ignore", UnknownFields::Ignore), ("dead-letter", UnknownFields::DeadLetter)],
-        &["add", "rest"],
+        &[("ignore", UnknownFields::Ignore), ("rest", UnknownFields::Rest), ("dead-letter", UnknownFields::DeadLetter)],
+        &["add"],
     );
     let column_case = choice(
         reader,
@@ -51,13 +51,17 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
     let record_columns = reader.flag(section, "record_columns", true);
     let format_version = format_version(reader, section);
     let columns = columns::read(reader, section, column_case, types);
+    if let (UnknownFields::Rest, Some(entry)) = (unknown_fields, rest_column(section)) {
+        let message = "`unknown_fields = \"rest\"` makes the column `_rest` itself";
+        reader.fault(entry, code::RESERVED, message);
+    }
     let exclude = exclude(reader, section, &columns);
     if fields == Fields::Listed && columns.is_empty() {
         let at = section.get("fields").map_or(section.at, |entry| entry.value_at());
         reader.fault(at, code::INVALID, "`fields = \"listed\"` needs columns in `[table.columns]`");
     }
 
-    let known = Known { columns: &columns, fields, column_case, record_columns };
+    let known = Known { columns: &columns, fields, column_case, record_columns, unknown_fields };
     let primary_key = primary_key(reader, section, &known);
     let dedup_within = dedup_within(reader, section, &known, mode);
     if mode == Mode::Dedup && section.get("primary_key").is_none_or(|entry| entry.is_empty_array()) {
@@ -85,6 +89,12 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
         columns,
         properties,
     })
+}
+
+/// Where a column is declared that has the name of the one for unknown fields, whatever its case.
+fn rest_column(section: Section<'_>) -> Option<usize> {
+    let columns = section.get("columns").and_then(|entry| entry.section())?;
+    columns.entries().into_iter().find(|entry| entry.key.eq_ignore_ascii_case(name::REST)).map(|entry| entry.key_at)
 }
 
 /// One of the words, the first of them where there is none or another (which is then reported).
@@ -177,6 +187,7 @@ struct Known<'a> {
     fields: Fields,
     column_case: ColumnCase,
     record_columns: bool,
+    unknown_fields: UnknownFields,
 }
 
 impl Known<'_> {
@@ -186,7 +197,13 @@ impl Known<'_> {
 
     /// Reports a column that cannot be there, whatever the schema says.
     fn check(&self, reader: &mut Reader<'_>, text: &Text, column: &str) {
-        let names = || self.columns.iter().map(|c| c.name.as_str());
+        let dropped = |c: &&ColumnDeclaration| c.pii == Some(Pii::Drop);
+        if self.declared(column).filter(dropped).is_some() {
+            let message = format!("`{column}` is no column of the table: it is dropped as personal data");
+            reader.fault(text.at, code::UNKNOWN_COLUMN, message);
+            return;
+        }
+        let names = || self.columns.iter().filter(|c| !dropped(c)).map(|c| c.name.as_str());
         let within = |name: &str| column == name || column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         if names().any(within) || self.record_columns && name::RECORD_COLUMNS.contains(&column) {
             return;
@@ -200,6 +217,9 @@ impl Known<'_> {
             let message =
                 format!("`{column}` is the source's name; in the table that column is called `{}`", renamed.name);
             reader.near(text.at, code::UNKNOWN_COLUMN, message, Some(&renamed.name));
+            return;
+        }
+        if column == name::REST && self.unknown_fields == UnknownFields::Rest {
             return;
         }
         let offered = if self.record_columns { &name::RECORD_COLUMNS[..] } else { &[] };

@@ -4,10 +4,11 @@ mod whole_grammar;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::expectation::{Expectations, Literal};
 use crate::partition;
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Fold, Format, Framing, From, Late, Mode, RecordField,
-    Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Late, Mode, Pii,
+    RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
 };
 use crate::types::Type;
 
@@ -107,6 +108,8 @@ retention = "9d"
         data_type: None,
         required: false,
         doc: None,
+        expect: Expectations::default(),
+        pii: None,
     };
     let path = |list: &[&str]| From::Path(strings(list));
     let expected = Pipeline {
@@ -122,6 +125,8 @@ retention = "9d"
                 path: "/project/schemas/employee.desc".into(),
                 message: "gsr.proto.post.Employee".to_owned(),
             },
+            filter: None,
+            explode: None,
         },
         table: Table {
             name: TableName { namespace: "bigdata".to_owned(), name: "employee".to_owned() },
@@ -316,6 +321,111 @@ fn dedup_needs_a_key_and_a_lookback_that_means_something() {
 }
 
 #[test]
+fn expectations_go_with_their_columns() {
+    let column = |inner: &str| {
+        let text = format!("{SOURCE}{VALUE}{TABLE}[table.columns]\na = {{ {inner} }}");
+        parse_named(&text).map(|mut pipeline| pipeline.table.columns.pop().unwrap().expect)
+    };
+    let expected = Expectations {
+        min: Some(Literal::Integer(0)),
+        max: Some(Literal::Integer(u64::MAX.into())),
+        ..Expectations::default()
+    };
+    assert_eq!(column("type = \"decimal(20, 0)\", min = 0, max = 0xffff_ffff_ffff_ffff"), Ok(expected));
+    let expected = Expectations {
+        pattern: Some("^BIG$".to_owned()),
+        one_of: ["x", "y"].map(|text| Literal::Text(text.to_owned())).into(),
+        ..Expectations::default()
+    };
+    assert_eq!(column("pattern = \"^${shout}$\", in = [\"x\", \"y\"]"), Ok(expected));
+    let expected = Expectations { min: Some(Literal::Instant(951_782_400_000_000)), ..Expectations::default() };
+    assert_eq!(column("type = \"timestamptz\", min = 2000-02-29T00:00:00Z"), Ok(expected));
+
+    let check = |inner: &str, expected: &[&str]| {
+        check(&format!("[table.columns]\na = {{ {inner} }}\n{SOURCE}{VALUE}{TABLE}"), expected);
+    };
+    check("type = \"string\", min = 1, max = \"x\"", &["2:30 invalid `pattern`, `in` can", "2:39 invalid `max`"]);
+    check("type = \"int\", in = [1, \"2\"]", &["2:26 invalid is a whole number, not a string"]);
+    check("type = \"long\", pattern = \"x\"", &["2:32 invalid `min`, `max`, `in` can"]);
+    check("type = \"binary\", in = [\"x\"]", &["2:29 invalid can't be expected of a column of the type binary"]);
+    check("type = \"timestamptz\", max = 2000-01-01T00:00:00", &["2:35 invalid a time such as 2026-01-31T00:00:00Z"]);
+    check("min = 2, max = 1.5", &["2:22 invalid `max` is below `min`"]);
+    check("min = nan, max = 2000-01-01", &["2:13 invalid finite", "2:24 invalid a date with a time"]);
+    check("in = []", &["2:12 invalid at least one value"]);
+    check("in = \"x\"", &["2:12 wrong_type an array of values, found a string"]);
+    check("in = [1, 1]", &["2:16 duplicate there twice"]);
+    check("min = [1]", &["2:13 wrong_type found an array"]);
+    check("pattern = \"(\"", &["2:17 invalid no regular expression: unclosed group"]);
+    check("from = \"@offset\", min = 1", &["2:31 invalid not for a record's own fields"]);
+    check("mn = 1", &["2:7 unknown_key did you mean `min`?"]);
+}
+
+#[test]
+fn personal_data_is_hashed_cut_or_dropped() {
+    let with = |inner: &str| format!("[table.columns]\na = {{ {inner} }}\n{SOURCE}{VALUE}{TABLE}");
+    let column = |inner: &str| parse_named(&with(inner)).unwrap().table.columns.pop().unwrap().pii;
+    assert_eq!(column("pii = \"hash\", type = \"string\", pattern = \"x\""), Some(Pii::Hash));
+    assert_eq!(column("pii = \"last4\", from = \"@key\""), Some(Pii::Last4));
+    assert_eq!(column("pii = \"drop\", from = \"b.c\""), Some(Pii::Drop));
+    let check = |inner: &str, expected: &[&str]| check(&with(inner), expected);
+    check("pii = \"hsah\"", &["2:13 invalid did you mean \"hash\"?"]);
+    check("pii = \"hash\", type = \"binary\"", &["2:28 invalid is a string, not binary"]);
+    check("pii = \"hash\", from = \"@topic\"", &["2:13 invalid not for a record's own fields"]);
+    check("pii = \"hash\", min = 1", &["2:27 invalid `pattern`, `in` can"]);
+    check("pii = \"drop\", from = \"@key\"", &["2:13 invalid leave this one out"]);
+    check("pii = \"drop\", doc = \"x\", in = [\"x\"]", &["2:21 invalid has no `doc`", "2:32 invalid has no `in`"]);
+    let key = format!("{SOURCE}{VALUE}{TABLE}primary_key = [\"a\"]\ncolumns = {{ a = {{ pii = \"drop\" }} }}");
+    super::tests::check(&key, &["9:16 unknown_column it is dropped as personal data"]);
+}
+
+#[test]
+fn a_repeated_field_is_exploded_by_its_path() {
+    let explode =
+        |text: &str| parse_named(&format!("{SOURCE}{VALUE}explode = {text}\n{TABLE}")).map(|p| p.value.explode);
+    assert_eq!(explode("\"batch.events\""), Ok(Some(vec!["batch".to_owned(), "events".to_owned()])));
+    check(&format!("{SOURCE}{VALUE}explode = \"@key\"\n{TABLE}"), &["7:11 invalid `@key` is none"]);
+    check(&format!("{SOURCE}{VALUE}explode = [\"a\"]\n{TABLE}"), &["7:11 wrong_type a string"]);
+}
+
+#[test]
+fn unknown_fields_have_a_column_of_their_own() {
+    assert_eq!(
+        parse_named(&format!("{TABLE}unknown_fields = \"rest\"\nfields = \"listed\"\nsort_by = [\"_rest\"]\ncolumns = {{ a = \"a\" }}\n{SOURCE}{VALUE}"))
+            .unwrap()
+            .table
+            .unknown_fields,
+        UnknownFields::Rest
+    );
+    table(
+        "unknown_fields = \"rest\"\ncolumns = { _REST = \"a\" }\ncolumn_case = \"as-is\"",
+        &["4:13 reserved makes the column `_rest` itself"],
+    );
+    table("columns = { _rest = \"a\" }", &[]);
+    table("unknown_fields = \"rst\"", &["3:18 invalid did you mean \"rest\"?"]);
+}
+
+#[test]
+fn a_filter_has_a_field_and_values() {
+    let value = |line: &str| format!("{SOURCE}{VALUE}{line}\n{TABLE}");
+    let filter =
+        parse_named(&value("filter = { field = 'a.\"b.c\"', in = [\"x\", \"${shout}\"] }")).unwrap().value.filter;
+    let expected = Filter {
+        field: ["a", "b.c"].map(str::to_owned).into(),
+        one_of: ["x", "BIG"].map(|text| Literal::Text(text.to_owned())).into(),
+    };
+    assert_eq!(filter, Some(expected));
+    let check = |line: &str, expected: &[&str]| check(&value(line), expected);
+    check("filter = \"x\"", &["7:10 wrong_type a table"]);
+    check("filter = {}", &["7:1 missing needs `field`", "7:1 missing needs `in`"]);
+    check("filter = { field = \"a b\", in = [] }", &["7:23 invalid unexpected text", "7:32 invalid at least one"]);
+    check("filter = { field = \"@key\", in = [1] }", &["7:20 invalid names a field of the value; `@key` is none"]);
+    check(
+        "filter = { filed = \"a\", in = [1] }",
+        &["7:1 missing needs `field`", "7:12 unknown_key did you mean `field`?"],
+    );
+}
+
+#[test]
 fn syntax_says_where() {
     check("[source]\ntopics = [\"t\"\n[value]\n", &["3:1 syntax missing comma between array elements"]);
     check(&format!("{SOURCE}{VALUE}{TABLE}mode = append\n"), &["9:8 syntax string"]);
@@ -391,6 +501,12 @@ fn columns_are_checked() {
     column("a = 3", &["4:5 wrong_type a source path, or a table"]);
     column("a = \"b..c\"", &["4:8 invalid expected a name"]);
     column("a = { from = 'b.\"c' }", &["4:17 invalid not closed"]);
+    column("a = \"@kye\"", &["4:5 invalid did you mean `@key`?"]);
+    column("a = \"@header\"", &["4:5 invalid a header is named: `@header.NAME`"]);
+    column("a = \"@header.\"", &["4:5 invalid a header is named"]);
+    column("a = { from = \"@key\", type = \"long\" }", &["4:29 invalid binary or string, not long"]);
+    column("a = { from = \"@header.x\", pattern = \"x\" }", &["4:37 invalid of the type binary"]);
+    column("a = { from = \"@header.x\", type = \"string\", pattern = \"x\" }", &[]);
     column("a = \"@timestmp\"", &["4:5 invalid did you mean `@timestamp`?"]);
     column("a = { type = \"bigint\" }", &["4:15 invalid did you mean `long`?"]);
     column("a = { type = \"struct<x: array>\" }", &["4:25 invalid did you mean `list`?"]);

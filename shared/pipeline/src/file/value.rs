@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::document::Section;
 use crate::fault::code;
-use crate::reader::Reader;
-use crate::resolved::{Format, Framing, Schema, Value};
+use crate::path;
+use crate::reader::{Reader, Text};
+use crate::resolved::{Filter, Format, Framing, Schema, Value};
+
+use super::expectation;
 
 /// What was read: the schema's file by itself, so that it is looked for whatever else is wrong.
 pub(super) struct Found {
@@ -38,8 +41,33 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, project: &
         Some(section) => schema(reader, section, project),
         None => (None, None),
     };
-    let assemble = || Some(Value { format: format?, framing: framing?, schema: schema? });
+    let filter = filter(reader, section);
+    let explode = reader.text(section, "explode").and_then(|text| field_path(reader, "explode", &text));
+    let assemble = || Some(Value { format: format?, framing: framing?, schema: schema?, filter, explode });
     Found { value: assemble(), schema_file }
+}
+
+fn filter<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<Filter> {
+    const BLOCK: &str = "value.filter";
+    section.get("filter")?;
+    let section = reader.section(section, "filter")?;
+    let field = reader.required_text(section, BLOCK, "field");
+    if section.get("in").is_none() {
+        reader.fault(section.at, code::MISSING, format!("`[{BLOCK}]` needs `in`"));
+    }
+    let one_of = expectation::one_of(reader, section, "in");
+    let field = field.and_then(|text| field_path(reader, "field", &text))?;
+    Some(Filter { field, one_of })
+}
+
+/// A path into the value.
+fn field_path(reader: &mut Reader<'_>, name: &str, text: &Text) -> Option<Vec<String>> {
+    if text.value.starts_with('@') {
+        let message = format!("`{name}` names a field of the value; `{}` is none", text.value);
+        reader.fault(text.at, code::INVALID, message);
+        return None;
+    }
+    path::parse(&text.value).map_err(|wrong| reader.wrong(text, &wrong)).ok()
 }
 
 fn schema<'t>(

@@ -11,16 +11,20 @@ pub(super) enum Encoding {
     Base64,
 }
 
-/// What a decoder needs of a record. Without a `[key]` block a key is never read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a decoder needs of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
+    /// The key, where there is one.
+    pub(super) key: Option<Vec<u8>>,
     /// The value; null is a tombstone.
     pub(super) value: Option<Vec<u8>>,
+    /// Name and value of each header, in order.
+    pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
 }
 
 impl Record {
-    pub(super) const fn value(bytes: Vec<u8>) -> Self {
-        Self { value: Some(bytes) }
+    pub(super) fn value(bytes: Vec<u8>) -> Self {
+        Self { value: Some(bytes), ..Self::default() }
     }
 }
 
@@ -74,11 +78,48 @@ pub(super) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
     }
     let fault = |what: &str| Failure::usage("decode.line", what).remedy(LINES);
     let record: Value = serde_json::from_str(text).map_err(|_| fault("neither a value nor a JSON object"))?;
-    match record.get("value") {
-        None | Some(Value::Null) => Ok(Record { value: None }),
-        Some(Value::String(value)) => base64(value).map(Record::value),
-        Some(_) => Err(fault("`value` is neither base64 nor null")),
+    let bytes = |name: &str| match record.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(value)) => base64(value).map(Some),
+        Some(_) => Err(fault(&format!("`{name}` is neither base64 nor null"))),
+    };
+    let (key, value) = (bytes("key")?, bytes("value")?);
+    let headers = match record.get("headers") {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(headers) => self::headers(headers),
+    };
+    let headers = headers.ok_or_else(|| fault("`headers` are neither an event's nor a dead letter's"))?;
+    Ok(Record { key, value, headers })
+}
+
+/// Headers as an event has them, objects of a name and its bytes as signed or unsigned numbers, or as a dead letter has
+/// them, pairs of a name and base64.
+fn headers(value: &Value) -> Option<Vec<(String, Option<Vec<u8>>)>> {
+    let mut headers = Vec::new();
+    for header in value.as_array()? {
+        match header {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    let byte = |n: &Value| n.as_i64().filter(|n| (-128..256).contains(n)).map(|n| n as u8);
+                    let value = match value {
+                        Value::Null => None,
+                        value => Some(value.as_array()?.iter().map(byte).collect::<Option<_>>()?),
+                    };
+                    headers.push((name.clone(), value));
+                }
+            }
+            Value::Array(pair) => {
+                let [Value::String(name), value] = pair.as_slice() else { return None };
+                let value = match value {
+                    Value::Null => None,
+                    value => Some(base64(value.as_str()?).ok()?),
+                };
+                headers.push((name.clone(), value));
+            }
+            _ => return None,
+        }
     }
+    Some(headers)
 }
 
 #[cfg(test)]
@@ -100,6 +141,21 @@ mod tests {
         check(r#"{"value":""}"#, Encoding::Hex, Some(&[]));
         check(r#"{"value":null}"#, Encoding::Hex, None);
         check(r#"{"offset":1}"#, Encoding::Hex, None);
+    }
+
+    #[test]
+    fn keys_and_headers_come_with_records() {
+        let check = |text: &str| {
+            let found = line(text.as_bytes(), Encoding::Hex).unwrap_or_else(|e| panic!("{text}: {}", e.message));
+            assert_eq!((found.key.as_deref(), found.value.as_deref()), (Some(&b"k"[..]), Some(&[8][..])), "{text}");
+            let headers = [("a".to_owned(), Some(vec![255, 0])), ("a".to_owned(), None)];
+            assert_eq!(found.headers, headers, "{text}");
+        };
+        check(r#"{"key":"aw==","value":"CA==","headers":[{"a":[-1,0]},{"a":null}]}"#);
+        check(r#"{"key":"aw==","value":"CA==","headers":[["a","/wA="],["a",null]]}"#);
+        for headers in [r#"{"a":[1]}"#, "[1]", r#"[{"a":[256]}]"#, r#"[["a"]]"#, r#"[["a","*"]]"#] {
+            assert!(line(format!("{{\"headers\":{headers}}}").as_bytes(), Encoding::Hex).is_err(), "{headers}");
+        }
     }
 
     #[test]

@@ -1,10 +1,18 @@
 //! One payload at a time through the pipeline's own decoder.
 
-use codec::columns;
-use codec::protobuf::{Decoder, schema};
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{FieldRef, Schema};
+use codec::protobuf::{Decoder, Filter, schema};
+use codec::texts::Texts;
+use codec::{Rejected, columns};
+use model::coverage::Filtered;
 use model::failure::Kind;
+use model::secret::Secret;
 use pipeline::resolved::Pipeline;
 
+use super::input::Record;
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::value;
@@ -25,6 +33,8 @@ pub(super) enum Decoded {
     Rows(Vec<Row>),
     /// A null value: in the modes there are it makes no row.
     Tombstone,
+    /// It makes no row by choice.
+    Filtered(Filtered),
     /// It can never be a row.
     Dead { class: &'static str, path: String, message: String },
 }
@@ -33,7 +43,7 @@ impl Decoded {
     /// The command was done; for a dead letter the answer is no.
     pub(super) const fn exit(&self) -> Exit {
         match self {
-            Self::Rows(_) | Self::Tombstone => Exit::Done,
+            Self::Rows(_) | Self::Tombstone | Self::Filtered(_) => Exit::Done,
             Self::Dead { .. } => Exit::No,
         }
     }
@@ -41,43 +51,54 @@ impl Decoded {
 
 /// A pipeline's decoder.
 pub(super) struct Reader {
+    filter: Option<Filter>,
     decoder: Decoder,
+    texts: Texts,
 }
 
 impl Reader {
     /// Loads the pipeline's schema and plans its columns.
     ///
     /// # Errors
-    /// When the schema can't be used or the `[table]` block does not fit it.
-    pub(super) fn open(pipeline: &Pipeline) -> Result<Self, Failure> {
+    /// When the schema can't be used, or the `[value]` or `[table]` block does not fit it.
+    pub(super) fn open(pipeline: &Pipeline, salt: Option<&Secret>) -> Result<Self, Failure> {
         let message = schema::load(&pipeline.value.schema).map_err(|e| codec_failure(&e))?;
-        let columns = columns::plan(&message, &pipeline.table).map_err(|faults| {
+        let columns = columns::plan_records(&message, &pipeline.value, &pipeline.table).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let failure = Failure::usage("pipeline.columns", lines.join("\n"))
-                .remedy("change the pipeline file's `[table]` block, or the message");
+                .remedy("change the pipeline file where that says, or the message");
             match faults.first() {
                 Some(first) => failure.at(first.place.clone()),
                 None => failure,
             }
         })?;
-        let decoder = Decoder::new(&message, &columns).map_err(|e| codec_failure(&e))?;
-        Ok(Self { decoder })
+        let decoder = Decoder::salted(&message, &columns, salt).map_err(|e| codec_failure(&e))?;
+        let texts = Texts::new(&columns, salt).map_err(|e| codec_failure(&e))?;
+        let filter = Filter::new(&message, &columns).map_err(|e| codec_failure(&e))?;
+        Ok(Self { filter, decoder, texts })
     }
 
-    /// Decodes one value.
+    /// Decodes one record.
     ///
     /// # Errors
     /// Never for a bad payload, which is an answer.
-    pub(super) fn read(&mut self, value: Option<&[u8]>) -> Result<Decoded, Failure> {
-        let Some(value) = value else { return Ok(Decoded::Tombstone) };
-        if let Err(rejected) = self.decoder.decode(value) {
-            return Ok(Decoded::Dead {
-                class: rejected.class.as_str(),
-                path: rejected.path,
-                message: rejected.message,
-            });
+    pub(super) fn read(&mut self, record: &Record) -> Result<Decoded, Failure> {
+        let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
+        match self.filter.as_mut().map_or(Ok(true), |filter| filter.takes(value)) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Decoded::Filtered(Filtered::Filter)),
+            Err(rejected) => return Ok(dead(rejected)),
         }
-        let batch = self.decoder.finish().map_err(|e| codec_failure(&e))?;
+        let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
+        let read = self.texts.read(record.key.as_deref(), headers);
+        if let Err(rejected) = read.and_then(|()| self.decoder.decode_beside(value, self.texts.bytes())) {
+            return Ok(dead(rejected));
+        }
+        match self.decoder.rows() {
+            0 => return Ok(Decoded::Filtered(Filtered::Explode)),
+            rows => self.texts.add(rows),
+        }
+        let batch = self.batch().map_err(|e| codec_failure(&e))?;
         let rows = (0..batch.num_rows()).map(|n| {
             let unwritable = |e| Failure::of(Kind::Bug, "decode.value", &e);
             let mut json = Vec::new();
@@ -90,6 +111,23 @@ impl Reader {
         });
         Ok(Decoded::Rows(rows.collect::<Result<_, Failure>>()?))
     }
+}
+
+impl Reader {
+    /// The rows of the record that was read last: columns of the value, then those of key and headers.
+    fn batch(&mut self) -> Result<RecordBatch, codec::Error> {
+        let batch = self.decoder.finish()?;
+        let mut fields: Vec<FieldRef> = batch.schema_ref().fields().to_vec();
+        fields.extend(self.texts.fields().cloned().map(Arc::new));
+        let rows = batch.num_rows();
+        let columns = batch.columns().iter().cloned().chain(self.texts.finish()?).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
+    }
+}
+
+fn dead(rejected: Rejected) -> Decoded {
+    Decoded::Dead { class: rejected.class.as_str(), path: rejected.path, message: rejected.message }
 }
 
 fn codec_failure(error: &codec::Error) -> Failure {

@@ -7,6 +7,7 @@ use super::generate::{self, Random};
 use super::oracle;
 use super::*;
 use crate::columns::Columns;
+use crate::columns::tests::value;
 
 const PAYLOADS: usize = 40;
 
@@ -78,7 +79,63 @@ proptest! {
     }
 }
 
-/// The property above would hold of a decoder that refuses everything.
+/// An element: its text, its numbers, and a number that it may have.
+type Element = (String, Vec<i32>, Option<i64>);
+
+fn element((sku, numbers, quantity): &Element) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    prost::encoding::string::encode(1, sku, &mut bytes);
+    prost::encoding::int32::encode_packed(2, numbers, &mut bytes);
+    quantity.iter().for_each(|quantity| prost::encoding::int64::encode(3, quantity, &mut bytes));
+    bytes
+}
+
+fn record(who: &str, elements: &[Element], before: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (n, one) in elements.iter().enumerate() {
+        if n == before {
+            prost::encoding::string::encode(1, &who.to_owned(), &mut bytes);
+        }
+        prost::encoding::bytes::encode(2, &element(one), &mut bytes);
+    }
+    if before >= elements.len() {
+        prost::encoding::string::encode(1, &who.to_owned(), &mut bytes);
+    }
+    bytes
+}
+
+fn elements() -> impl Strategy<Value = Vec<Element>> {
+    let one = ("[a-zß]{0,40}", proptest::collection::vec(any::<i32>(), 0..4), proptest::option::of(any::<i64>()));
+    proptest::collection::vec(one, 0..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn exploded_records_are_what_their_elements_are_alone(
+        records in proptest::collection::vec(("[a-z]{0,40}", elements(), 0..7_usize), 0..6),
+    ) {
+        let text = |e: &str| format!(
+            "message E {{ string sku = 1; repeated int32 n = 2; optional int64 q = 3; }} message M {{ string who = 1; {e} e = 2; }}"
+        );
+        let (many, one) = (proto3(&text("repeated E")), proto3(&text("E")));
+        let value = pipeline::resolved::Value { explode: Some(vec!["e".to_owned()]), ..value(None) };
+        let planned = columns::plan_records(&many, &value, &table()).unwrap();
+        let (mut exploded, mut single) = (Decoder::new(&many, &planned).unwrap(), decoder(&one, &table()));
+        for (who, elements, before) in &records {
+            let rows = exploded.rows();
+            exploded.decode(&record(who, elements, *before)).unwrap();
+            prop_assert_eq!(exploded.rows() - rows, elements.len());
+            for one in elements {
+                single.decode(&record(who, std::slice::from_ref(one), *before)).unwrap();
+            }
+        }
+        prop_assert_eq!(print(&exploded.finish().unwrap()), print(&single.finish().unwrap()));
+    }
+}
+
+/// The first property would hold of a decoder that refuses everything.
 #[test]
 fn most_generated_payloads_are_accepted() {
     let accepted: usize = (0..100).map(judge).sum();

@@ -1,9 +1,11 @@
 //! Payloads written out by hand, with what protobuf's documentation says they are.
 
-use pipeline::resolved::UnknownFields;
+use model::secret::Secret;
+use pipeline::expectation::{Expectations, Literal};
+use pipeline::resolved::{From, Pii, UnknownFields};
 
 use super::*;
-use crate::columns::tests::{declare, path};
+use crate::columns::tests::{declare, path, value};
 
 #[test]
 fn unsigned_integers_stay_unsigned() {
@@ -15,6 +17,295 @@ fn unsigned_integers_stay_unsigned() {
     refused(&message, &table, payload, Class::OutOfRange, "b");
     let largest = rows(&message, &table, &["10ffffffffffffffff7f"]).unwrap();
     assert_eq!(largest, ["a=0 b=9223372036854775807 c=0 d=0 e=0"]);
+}
+
+#[test]
+fn what_is_expected_is_asked_of_every_value_that_is_there() {
+    let message = proto3(
+        "enum E { NONE = 0; SOME = 1; } message N { optional int64 deep = 1; }
+         message M { int32 n = 1; optional string s = 2; double d = 3; N inner = 4; E e = 5; uint64 u = 6; bool b = 7;
+         google.protobuf.Timestamp t = 8; }",
+    );
+    let mut table = table();
+    for (name, from) in ["n", "s", "d", "inner.deep", "e", "u", "b", "t"].map(|from| (from.replace('.', "_"), from)) {
+        declare(&mut table, &name, path(from), None);
+    }
+    let mut expect = |column: usize, change: fn(&mut Expectations)| change(&mut table.columns[column].expect);
+    expect(0, |e| e.max = Some(Literal::Integer(5)));
+    expect(1, |e| e.pattern = Some("^[a-z]{2}$".to_owned()));
+    expect(2, |e| e.min = Some(Literal::Float(-0.5)));
+    expect(3, |e| e.min = Some(Literal::Integer(0)));
+    expect(4, |e| e.one_of = vec![Literal::Text("NONE".to_owned()), Literal::Text("7".to_owned())]);
+    expect(5, |e| e.max = Some(Literal::Integer(1 << 63)));
+    expect(6, |e| e.one_of = vec![Literal::Boolean(false)]);
+    expect(7, |e| e.min = Some(Literal::Instant(0)));
+    // Nulls and defaults.
+    let good = ["", "0805 12(6162) 22(0800) 2807 3080808080808080808001 42(0801)", "08ffffffffffffffffff01"];
+    assert_eq!(rows(&message, &table, &good).unwrap().len(), 3);
+    let check = |payload: &str, path: &str| {
+        refused(&message, &table, payload, Class::Expectation, path);
+        // Nothing of it stays.
+        let mut decoder = decoder(&message, &table);
+        assert!(decoder.decode(&hex(payload)).is_err());
+        decoder.decode(&[]).unwrap();
+        assert_eq!(print(&decoder.finish().unwrap()), rows(&message, &table, &[""]).unwrap());
+    };
+    check("0806", "n");
+    check("12(616263)", "s");
+    check("12()", "s");
+    check("19000000000000f0bf", "d");
+    check("19000000000000f87f", "d");
+    check("22(08ffffffffffffffffff01)", "inner.deep");
+    check("2801", "e");
+    check("3081808080808080808001", "u");
+    check("3801", "b");
+    check("42(08ffffffffffffffffff01)", "t");
+    // The last occurrence counts.
+    assert!(rows(&message, &table, &["0806 0805"]).is_ok());
+    let rejected = rows(&message, &table, &["12(736563726574)"]).unwrap_err();
+    assert!(!rejected.message.contains("secret") && rejected.message.contains("`pattern`"), "{rejected}");
+}
+
+#[test]
+fn personal_data_leaves_a_hash_or_its_end() {
+    let message = proto3(
+        "enum E { NONE = 0; SOME = 1; } message N { optional string s = 1; }
+         message M { N n = 1; int64 i = 2; bytes b = 3; E e = 4; string card = 5; int32 after = 6; }",
+    );
+    let mut table = table();
+    for (name, from, pii) in [
+        ("s", "n.s", Pii::Hash),
+        ("i", "i", Pii::Hash),
+        ("b", "b", Pii::Hash),
+        ("e", "e", Pii::Last4),
+        ("card", "card", Pii::Last4),
+    ] {
+        declare(&mut table, name, path(from), None);
+        table.columns.last_mut().unwrap().pii = Some(pii);
+    }
+    table.columns[4].expect.pattern = Some("^[0-9]*$".to_owned());
+    let columns = columns::plan(&message, &table).unwrap();
+    assert!(matches!(Decoder::new(&message, &columns), Err(crate::Error::NoSalt { .. })));
+    let salt = Secret::new(*b"Jefe");
+    let mut decoder = Decoder::salted(&message, &columns, Some(&salt)).unwrap();
+    let value: String = b"what do ya want for nothing?".iter().map(|byte| format!("{byte:02x}")).collect();
+    for payload in [
+        format!("0a(0a({value})) 1005 1a({value}) 2001 2a(3431313131313131313131313132333435) 3007"),
+        String::new(),
+        // Not UTF-8: refused as a string, hashed as bytes.
+        "0a(0a()) 1a(ff)".to_owned(),
+    ] {
+        decoder.decode(&hex(&payload)).unwrap();
+    }
+    assert_eq!(decoder.decode(&hex("2a(61)")).unwrap_err().class, Class::Expectation);
+    assert_eq!(decoder.decode(&hex("0a(0a(ff))")).unwrap_err().class, Class::InvalidUtf8);
+    decoder.decode(&hex("2a(3132)")).unwrap();
+    let hasher = crate::pii::Hasher::new(&salt);
+    let hash = |value: &[u8]| hasher.hash(value);
+    let known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+    let (none, zero, five, empty, odd) = ("NULL", hash(b"0"), hash(b"5"), hash(b""), hash(b"\xff"));
+    assert_eq!(
+        print(&decoder.finish().unwrap()),
+        [
+            format!(r#"s="{known}" i="{five}" b="{known}" e="ME" card="2345" after=7"#),
+            format!(r#"s={none} i="{zero}" b="{empty}" e="NE" card="" after=0"#),
+            format!(r#"s="{empty}" i="{zero}" b="{odd}" e="NE" card="" after=0"#),
+            format!(r#"s={none} i="{zero}" b="{empty}" e="NE" card="2" after=0"#),
+        ]
+    );
+}
+
+#[test]
+fn what_the_schema_does_not_know_is_kept_as_it_came() {
+    let message = proto3(
+        "message N { int32 x = 1; } message M { int32 a = 1; N n = 2; repeated N l = 3; map<string, N> m = 4;
+         google.protobuf.Timestamp t = 5; N skipped = 6; google.protobuf.Struct j = 7; }",
+    );
+    let mut table = table();
+    table.unknown_fields = UnknownFields::Rest;
+    table.exclude = vec!["skipped".to_owned()];
+    let rest = |payload: &str| {
+        let rows = rows(&message, &table, &[payload, ""]).unwrap();
+        // What a record holds is not in the next one.
+        assert!(rows[1].ends_with(" _rest={}"), "{}", rows[1]);
+        rows[0].split_once(" _rest=").unwrap().1.to_owned()
+    };
+    let base64 = |bytes: &str| base64_simd::STANDARD.encode_to_string(hex(bytes));
+    assert_eq!(rest("0801 12(0802)"), "{}");
+    // Occurrences of one field together, its tag before each; a known field of another wire type is unknown.
+    let expected = format!(r#"{{"9":"{}","1":"{}"}}"#, base64("4805 4a(6869)"), base64("0a(61)"));
+    assert_eq!(rest("4805 0801 0a(61) 4a(6869)"), expected);
+    let expected = format!(
+        r#"{{"2.8":"{}","3.8":"{}","4.2.8":"{}","5.9":"{}"}}"#,
+        base64("4001"),
+        base64("4002 4003"),
+        base64("4004"),
+        base64("4805")
+    );
+    assert_eq!(rest("12(0801 4001) 1a(4002) 1a(0801 4003) 22(12(4004)) 2a(0801 4805)"), expected);
+    // What is left out or hashed does not come back under another wire type.
+    assert_eq!(rest("3005"), "{}");
+    let mut personal = table.clone();
+    declare(&mut personal, "a", path("a"), None);
+    personal.columns[0].pii = Some(Pii::Last4);
+    let found = rows(&message, &personal, &["0a(736563726574) 4805"]).unwrap();
+    assert!(found[0].ends_with(r#" _rest={"9":"SAU="}"#), "{}", found[0]);
+    // Neither in fields that are in no column nor in JSON.
+    assert_eq!(rest("32(4001) 3a(4001)"), "{}");
+    assert_eq!(rest("4b 0801 4c"), format!(r#"{{"9":"{}"}}"#, base64("4b08014c")));
+    // Beyond what is copied before it is read.
+    let long = format!("4805 92b80a({})", "61".repeat(5000));
+    assert!(rest(&long).starts_with(r#"{"9":"SAU=""#));
+    refused(&message, &table, "4805 4aff", Class::Truncated, "");
+    refused(&message, &table, &"4801".repeat(10_001), Class::TooLarge, "");
+    assert!(rows(&message, &table, &[&"4801".repeat(10_000)]).is_ok());
+}
+
+#[test]
+fn each_element_of_an_exploded_field_is_a_row() {
+    let message = proto3(
+        "message E { string sku = 1; repeated int32 n = 2; optional int64 q = 3; } message B { repeated E events = 1; int32 id = 2; }
+         message M { string who = 1; repeated E e = 2; B batch = 3; repeated int32 nums = 4; map<string, int32> tags = 5; }",
+    );
+    let planned = |explode: &str, table: &Table| {
+        let explode = Some(explode.split('.').map(str::to_owned).collect());
+        columns::plan_records(&message, &pipeline::resolved::Value { explode, ..value(None) }, table).unwrap()
+    };
+    let all = |explode: &str, table: &Table, payloads: &[&str]| {
+        let mut decoder = Decoder::new(&message, &planned(explode, table)).unwrap();
+        for payload in payloads {
+            decoder.decode(&hex(payload))?;
+        }
+        let rows = decoder.rows();
+        let batch = decoder.finish().unwrap();
+        assert_eq!(batch.num_rows(), rows);
+        // Nothing is left for the next batch.
+        decoder.decode(&hex(payloads[0])).unwrap();
+        let again = print(&decoder.finish().unwrap());
+        let rows = print(&batch);
+        assert_eq!(again, rows[..again.len()]);
+        Ok::<_, Rejected>(rows)
+    };
+    let table = table();
+    let record = "0a(61) 12(0a(78) 12(0102) 1807) 22(05) 12() 2a(0a(6b) 1001)";
+    let rest = r#"nums=[5] tags={"k":1}"#;
+    assert_eq!(
+        all("e", &table, &[record, "0a(7a)", "12(12(09)) 0a(62)"]).unwrap(),
+        [
+            format!(r#"who="a" e={{sku:"x",n:[1,2],q:7}} batch=NULL {rest}"#),
+            format!(r#"who="a" e={{sku:"",n:[],q:NULL}} batch=NULL {rest}"#),
+            r#"who="b" e={sku:"",n:[9],q:NULL} batch=NULL nums=[] tags={}"#.to_owned(),
+        ]
+    );
+    // Numbers, packed and one by one.
+    let rows = all("nums", &table, &["22(0102) 2003 0a(61)"]).unwrap();
+    assert_eq!(rows.len(), 3);
+    assert!(rows[2].starts_with(r#"who="a" e=[] batch=NULL nums=3"#), "{}", rows[2]);
+    // Deep in the message, and beside columns of their own.
+    let deep = "0a(61) 1a(1005 0a(0a(78)) 0a(0a(79) 1802))";
+    let rows = all("batch.events", &table, &[deep]).unwrap();
+    assert_eq!(rows[0], r#"who="a" e=[] events={sku:"x",n:[],q:NULL} nums=[] tags={}"#);
+    let mut listed = table.clone();
+    listed.fields = pipeline::resolved::Fields::Listed;
+    for (name, from) in [("id", "batch.id"), ("sku", "batch.events.sku"), ("q", "batch.events.q"), ("who", "who")] {
+        declare(&mut listed, name, path(from), None);
+    }
+    assert_eq!(
+        all("batch.events", &listed, &[deep]).unwrap(),
+        [r#"id=5 sku="x" q=NULL who="a""#, r#"id=5 sku="y" q=2 who="a""#]
+    );
+    // Columns of the record alone are as many rows.
+    listed.columns.truncate(1);
+    assert_eq!(all("batch.events", &listed, &[deep]).unwrap(), ["id=5", "id=5"]);
+
+    // A record goes as a whole, and says which element.
+    let mut strict = table.clone();
+    declare(&mut strict, "sku", path("e.sku"), None);
+    strict.columns[0].expect.pattern = Some("^[a-z]*$".to_owned());
+    declare(&mut strict, "q", path("e.q"), None);
+    let refused = |table: &Table, payload: &str, class: Class, path: &str| {
+        let mut decoder = Decoder::new(&message, &planned("e", table)).unwrap();
+        decoder.decode(&hex("12(0a(61))")).unwrap();
+        let rejected = decoder.decode(&hex(payload)).unwrap_err();
+        assert_eq!((rejected.class, rejected.path.as_str()), (class, path), "{rejected}");
+        decoder.decode(&hex("12(0a(62) 1801)")).unwrap();
+        assert_eq!(decoder.finish().unwrap().num_rows(), 2);
+    };
+    refused(&strict, "12(0a(61)) 12(0a(41))", Class::Expectation, "e[1].sku");
+    refused(&strict, "12(0a(61)) 12(0a(ff))", Class::InvalidUtf8, "e[1].sku");
+    let large = format!("0a({}) {}", "61".repeat(1 << 20), "1200".repeat(300));
+    refused(&strict, &large, Class::TooLarge, "");
+    strict.columns[1].required = true;
+    let mut decoder = Decoder::new(&message, &planned("e", &strict)).unwrap();
+    assert_eq!(decoder.decode(&hex("12(1801) 12()")).unwrap_err().path, "e[1].q");
+    let value = |explode: &str| {
+        let explode = Some(explode.split('.').map(str::to_owned).collect());
+        pipeline::resolved::Value { explode, ..value(None) }
+    };
+    for (explode, part) in [
+        ("who", "is not repeated"),
+        ("tags", "is not repeated"),
+        ("e.n", "single messages only"),
+        ("x", "no field `x`"),
+    ] {
+        let faults = columns::plan_records(&message, &value(explode), &table).unwrap_err();
+        assert!(
+            faults.len() == 1 && faults[0].place == "value.explode" && faults[0].message.contains(part),
+            "{faults:?}"
+        );
+    }
+}
+
+#[test]
+fn a_filter_looks_at_one_field_of_any_record() {
+    let message = proto3(
+        "enum E { option allow_alias = true; ZERO = 0; ONE = 1; UNO = 1; } message N { optional string s = 1; }
+         message M { N n = 1; E e = 2; sint64 i = 3; bool b = 4; google.protobuf.StringValue w = 5; double d = 6;
+         bytes raw = 7; repeated string list = 8; }",
+    );
+    let planned = |field: &str, one_of: &[Literal]| {
+        let From::Path(field) = path(field) else { panic!("a path") };
+        let filter = pipeline::resolved::Filter { field, one_of: one_of.to_vec() };
+        columns::plan_records(&message, &value(Some(filter)), &table())
+    };
+    let takes = |field: &str, one_of: &[Literal], payload: &str| {
+        let columns = planned(field, one_of).unwrap();
+        super::super::Filter::new(&message, &columns).unwrap().unwrap().takes(&hex(payload))
+    };
+    let text = |text: &str| Literal::Text(text.to_owned());
+    let check = |field: &str, literal: Literal, payload: &str, expected: bool| {
+        assert_eq!(takes(field, &[literal], payload), Ok(expected), "{field} {payload}");
+    };
+    check("n.s", text("a"), "0a(0a(61))", true);
+    check("n.s", text("a"), "0a(0a(62))", false);
+    check("n.s", text(""), "0a()", false);
+    check("n.s", text(""), "0a(0a())", true);
+    check("e", text("UNO"), "1001", true);
+    check("e", text("ZERO"), "", true);
+    check("e", text("7"), "1007", true);
+    check("i", Literal::Integer(-1), "1801", true);
+    check("i", Literal::Integer(0), "1801", false);
+    check("b", Literal::Boolean(true), "2001", true);
+    check("b", Literal::Boolean(false), "", true);
+    check("w", text("x"), "2a(0a(78))", true);
+    check("w", text(""), "", false);
+    // Whatever else is in the record, as long as it is a message.
+    check("b", Literal::Boolean(true), "2001 3a(ff) 9806 01", true);
+    assert_eq!(takes("b", &[Literal::Boolean(true)], "2001 3a05ff").unwrap_err().class, Class::Truncated);
+    assert_eq!(takes("n.s", &[text("a")], "0a(0a(ff))").unwrap_err().path, "n.s");
+    let refused = |field: &str, literal: Literal, part: &str| {
+        let faults = planned(field, &[literal]).unwrap_err();
+        assert_eq!(faults[0].place, "value.filter");
+        assert!(faults.len() == 1 && faults[0].message.contains(part), "{faults:?}");
+    };
+    refused("n.t", text("a"), "did you mean `s`?");
+    refused("e", text("ZERRO"), "did you mean `ZERO`?");
+    refused("e", Literal::Integer(1), "is the name of one of its values, not a whole number");
+    refused("i", text("1"), "is a whole number, not a string");
+    refused("b", Literal::Integer(1), "is true or false");
+    for field in ["d", "raw", "list", "n"] {
+        refused(field, text("a"), "can't be filtered by");
+    }
 }
 
 #[test]
