@@ -108,6 +108,14 @@ impl Fold {
             Some(text) => Some(ledger_property::read(self.store.as_ref(), &ledger::property(&self.id), text).await?),
             None => None,
         };
+        // A retained snapshot may be an old one that a tag has kept: the table's own log knows of later ones.
+        let newest = match (newest, &current) {
+            (Some(newest), None) => match self.ledger_of_log(&metadata).await? {
+                Some(logged) if logged.settled_at > newest.settled_at => Some(logged),
+                _ => Some(newest),
+            },
+            (newest, _) => newest,
+        };
         let newest = match (newest, &current) {
             (Some(newest), Some(current)) if newest.settled_at >= current.settled_at => newest,
             (_, Some(current)) => current.clone(),
@@ -229,8 +237,12 @@ impl Fold {
     async fn ledger_of_log(&self, metadata: &TableMetadata) -> Result<Option<Ledger>, Error> {
         let property = ledger::property(&self.id);
         for earlier in metadata.metadata_log().iter().rev() {
-            // One that is gone or can't be read is as good as one that says nothing.
-            let Ok(earlier) = TableMetadata::read_from(&self.io, &earlier.metadata_file).await else { continue };
+            // A ledger from before one that can't be read would be an old one: what came after it would be folded again.
+            let path = &earlier.metadata_file;
+            let earlier = TableMetadata::read_from(&self.io, path).await.map_err(|error| {
+                let message = format!("the table's earlier metadata file `{path}`, which may hold its newest ledger, can't be read: {error}");
+                stopped("fold.ledger_log", message, format!("try again; if the file is gone, set the property `{property}` back from a backup"))
+            })?;
             if let Some(text) = earlier.properties().get(&property) {
                 return Ok(Some(ledger_property::read(self.store.as_ref(), &property, text).await?));
             }
