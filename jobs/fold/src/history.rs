@@ -3,17 +3,16 @@
 
 use iceberg::spec::{SnapshotRef, TableMetadata};
 use model::clock::Timestamp;
-use model::failure::Kind;
 use model::id::{CommitId, PipelineId};
 use model::ledger::Ledger;
 use model::mutation::{self, Mutation};
-use model::settlement::{Settlement, summary_key};
+use model::settlement::summary_key;
 use staging::store::Store;
 use table::catalog::Loaded;
 use table::snapshot::{ancestry, branch};
 
 use crate::error::Error;
-use crate::state::{commit_of, read_settlement};
+use crate::state::{commit_of, readable_settlement};
 
 /// How long other writers' snapshots may stand on our newest before it is marked anew, in milliseconds: the more stand on
 /// it, the sooner an expiry takes it away. It is also how often a commit of the ledger alone may be made.
@@ -65,12 +64,7 @@ async fn moved(store: &dyn Store, ledger: &Ledger, commit: &str, settlement: &st
             "and main ends {behind} commits before it, with {commit}: the table was rolled back by another hand"
         ));
     }
-    let theirs: Option<Settlement> = match read_settlement(store, settlement).await {
-        Ok(settlement) => settlement,
-        Err(error) if error.kind() == Kind::Corrupt => None,
-        Err(error) => return Err(error),
-    };
-    Ok(match theirs {
+    Ok(match readable_settlement(store, settlement).await? {
         Some(theirs) if ledger.commits.front().is_some_and(|newest| theirs.ledger.knows(newest)) => {
             format!("and main ends with {commit}, which came after it: the table was moved forward, or its ledger back")
         }

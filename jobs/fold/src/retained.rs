@@ -6,7 +6,6 @@ use iceberg::spec::SnapshotRef;
 use model::clock::{Minute, Timestamp};
 use model::coordinate::TopicPartition;
 use model::coverage::Coverage;
-use model::failure::Kind;
 use model::id::TableUuid;
 use model::ledger::{Ledger, Pointer};
 use model::settlement::{SUMMARY_KEYS, summary_key};
@@ -20,7 +19,7 @@ use crate::ledger_property;
 use crate::plan::Found;
 use crate::rewind::never_folded;
 use crate::run::Fold;
-use crate::state::{State, commit_of, passed_over, read_settlement};
+use crate::state::{State, commit_of, passed_over, readable_settlement};
 
 /// A table with what is known of its past.
 #[derive(Clone, Debug)]
@@ -130,23 +129,18 @@ impl Fold {
             ancestry(metadata).skip_while(|snapshot| snapshot.timestamp_ms() > time.millis()).collect();
         let key = summary_key(&self.id);
         let newest = line.iter().find_map(|s| Some((s, commit_of(&s.summary().additional_properties, &key)?)));
-        let then = match newest {
+        let mut then = None;
+        if let Some((snapshot, (commit, key))) = newest
             // That one itself must be readable: an older one's ledger would be right, and say less than is known.
-            Some((snapshot, (commit, settlement))) => match read_settlement(store, settlement).await {
-                Ok(Some(settlement)) if settlement.commit.as_str() == commit => {
-                    let ledger = settlement.ledger;
-                    let counted = ledger.partitions().filter(|(_, partition)| partition.counts.undelivered > 0);
-                    let wanted = counted.map(|(at, partition)| (at, partition.reached.clone())).collect();
-                    let undelivered = passed_over(store, &self.id, &state.uuid, &ledger, wanted).await?;
-                    let now = state.ledger.clone();
-                    Some(Then { snapshot: snapshot.snapshot_id(), ledger, now, undelivered })
-                }
-                Ok(_) => None,
-                Err(error) if error.kind() == Kind::Corrupt => None,
-                Err(error) => return Err(error),
-            },
-            None => None,
-        };
+            && let Some(settlement) = readable_settlement(store, key).await?.filter(|s| s.commit.as_str() == commit)
+        {
+            let ledger = settlement.ledger;
+            let counted = ledger.partitions().filter(|(_, partition)| partition.counts.undelivered > 0);
+            let wanted = counted.map(|(at, partition)| (at, partition.reached.clone())).collect();
+            let undelivered = passed_over(store, &self.id, &state.uuid, &ledger, wanted).await?;
+            let now = state.ledger.clone();
+            then = Some(Then { snapshot: snapshot.snapshot_id(), ledger, now, undelivered });
+        }
         Ok(Some(Retained { table: state.uuid, low_minute: state.ledger.low_minute, then, named }))
     }
 }

@@ -325,8 +325,9 @@ impl Fold {
             for (at, covered) in footer.coverage.iter() {
                 let at = then.counted(at, listed.key.minute);
                 if let Some((decided, dead)) = need.get_mut(&at) {
-                    let taken = unlisted.get(&at).map(|unlisted| covered.decided().subtract(unlisted));
-                    *decided = decided.subtract(&taken.unwrap_or_else(|| covered.decided()));
+                    let staged = covered.decided();
+                    let taken = unlisted.get(&at).map(|unlisted| staged.subtract(unlisted));
+                    *decided = decided.subtract(taken.as_ref().unwrap_or(&staged));
                     *dead = dead.subtract(&covered.delivered);
                 }
             }

@@ -268,15 +268,11 @@ pub(crate) async fn settlements_of<'a>(
             continue;
         }
         last = key;
-        match read_settlement(store, key).await {
-            Ok(Some(settlement)) if settlement.at < since => break,
-            Ok(Some(settlement)) => settlements.push(settlement),
-            Ok(None) => tracing::warn!(key, "a settlement named by a snapshot is gone"),
-            // It is as good as gone. What it said of rows is in the ledger, which is checked on its own.
-            Err(error) if error.kind() == Kind::Corrupt => {
-                tracing::warn!(key, %error, "a settlement named by a snapshot can't be read");
-            }
-            Err(error) => return Err(error),
+        match readable_settlement(store, key).await? {
+            Some(settlement) if settlement.at < since => break,
+            Some(settlement) => settlements.push(settlement),
+            // What it said of rows is in the ledger, which is checked on its own.
+            None => tracing::warn!(key, "a settlement named by a snapshot is gone"),
         }
         if settlements.len() >= max {
             break;
@@ -322,10 +318,7 @@ pub(crate) async fn passed_over(
             let then = settlement.ledger.partition(at).map(|then| offsets.intersect(&then.reached));
             *offsets = then.unwrap_or_default();
         }
-        for entry in &settlement.found {
-            let found = found.entry(place(entry)).or_default();
-            *found = found.union(&entry.offsets);
-        }
+        gather(&mut found, &settlement.found);
         for entry in &settlement.undelivered {
             let at = place(entry);
             let left = found.get(&at).map_or_else(|| entry.offsets.clone(), |found| entry.offsets.subtract(found));
@@ -361,12 +354,17 @@ pub(crate) async fn found_between(
     let mut line = Line::of(store, id, uuid, now);
     while line.newest() != then.commits.front() {
         let Some(settlement) = line.next().await? else { return Ok(None) };
-        for entry in &settlement.found {
-            let all = found.entry(place(entry)).or_default();
-            *all = all.union(&entry.offsets);
-        }
+        gather(&mut found, &settlement.found);
     }
     Ok(Some(found))
+}
+
+/// Adds what entries list to what is there.
+fn gather(all: &mut BTreeMap<TopicPartition, Intervals>, entries: &[Offsets]) {
+    for entry in entries {
+        let of = all.entry(place(entry)).or_default();
+        *of = of.union(&entry.offsets);
+    }
 }
 
 fn place(entry: &Offsets) -> TopicPartition {
@@ -396,15 +394,7 @@ impl<'a> Line<'a> {
     async fn next(&mut self) -> Result<Option<Settlement>, Error> {
         let Some(commit) = self.commits.pop_front() else { return Ok(None) };
         let key = key::settlement(self.id, self.uuid, &commit);
-        let settlement = match read_settlement(self.store, &key).await {
-            Ok(settlement) => settlement,
-            // It is as good as gone.
-            Err(error) if error.kind() == Kind::Corrupt => {
-                tracing::warn!(key, %error, "a settlement can't be read");
-                None
-            }
-            Err(error) => return Err(error),
-        };
+        let settlement = readable_settlement(self.store, &key).await?;
         match &settlement {
             // It names those that are waited for, and older ones behind them.
             Some(settlement) => {
@@ -537,6 +527,20 @@ fn never_made(metadata: &TableMetadata, settlement: &Settlement) -> bool {
     // Expiry clears the parent of the oldest snapshot that it leaves: without one, only a table's first commit is its first.
     let is_of = |s: &SnapshotRef| s.parent_snapshot_id().is_some() || s.sequence_number() == 1;
     ancestry(metadata).any(|s| s.parent_snapshot_id() == settlement.parent_snapshot && is_of(s))
+}
+
+/// A settlement, where there is one that can be read: another is as good as gone.
+///
+/// # Errors
+/// When the store fails.
+pub(crate) async fn readable_settlement(store: &dyn Store, key: &str) -> Result<Option<Settlement>, Error> {
+    match read_settlement(store, key).await {
+        Err(error) if error.kind() == Kind::Corrupt => {
+            tracing::warn!(key, %error, "a settlement can't be read");
+            Ok(None)
+        }
+        read => read,
+    }
 }
 
 pub(crate) async fn read_settlement(store: &dyn Store, key: &str) -> Result<Option<Settlement>, Error> {

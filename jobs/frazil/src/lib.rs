@@ -96,6 +96,7 @@ pub fn run_on<A: Into<OsString>>(host: Host<'_>, arguments: impl IntoIterator<It
         env: global.env,
         dir: global.dir,
         remote: Remote::default(),
+        #[cfg(feature = "kafka")]
         signals: host.signals,
     };
     match perform(&command, &mut session) {
@@ -124,6 +125,7 @@ struct Session<'a> {
     env: Option<String>,
     dir: Option<PathBuf>,
     remote: Remote,
+    #[cfg(feature = "kafka")]
     signals: Signals,
 }
 

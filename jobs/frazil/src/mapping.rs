@@ -1,15 +1,15 @@
 //! An event source mapping for machines without Lambda. Pollers read a topic's partitions, form events as AWS does (batch
 //! size, window, 6 MB of JSON, order within a partition), invoke the ingest function, and commit offsets once it has
-//! answered. What fails comes again, whole, cut in two, or from where the answer says; nothing is ever skipped.
+//! answered. What fails comes again, whole or cut in two; nothing is ever skipped.
 //!
 //! Offsets are committed to a consumer group so that the next run goes on from there. They are no truth: what comes twice
 //! enters the table once, whatever they say.
 
 #![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const BACKOFF: Range<Duration> = Duration::from_millis(500)..Duration::from_secs(60);
 /// How often it is looked whether ingest is paused.
 const PAUSE_LOOK: Duration = Duration::from_secs(5);
+
 /// How events are formed and tried again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -56,10 +57,8 @@ pub(crate) struct Shared {
     pub(crate) form: AtomicU64,
     pub(crate) ingest: AtomicU64,
     waiting: Mutex<Waiting>,
-    /// By poller, what keeps it from going on.
-    troubles: Mutex<BTreeMap<usize, String>>,
     /// Pollers that have ended.
-    ended: Mutex<BTreeSet<usize>>,
+    ended: AtomicUsize,
 }
 
 /// What is staged and not folded, as far as this process has staged it.
@@ -71,39 +70,31 @@ pub(crate) struct Waiting {
     pub(crate) bytes: u64,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
     /// Takes what waits for a fold: the fold that follows will find it.
     pub(crate) fn take_waiting(&self) -> Waiting {
-        std::mem::take(&mut *locked(&self.waiting))
+        std::mem::take(&mut *self.locked())
     }
 
     /// What waits for a fold.
     pub(crate) fn waiting(&self) -> Waiting {
-        *locked(&self.waiting)
+        *self.locked()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn staged(&self, rows: u64, bytes: u64) {
-        let mut waiting = locked(&self.waiting);
+        let mut waiting = self.locked();
         waiting.since.get_or_insert_with(Instant::now);
         waiting.rows += rows;
         waiting.bytes += bytes;
     }
 
-    fn trouble(&self, poller: usize, trouble: Option<String>) {
-        let mut troubles = locked(&self.troubles);
-        match trouble {
-            Some(trouble) => drop(troubles.insert(poller, trouble)),
-            None => drop(troubles.remove(&poller)),
-        }
-    }
-
     /// How many pollers have ended.
     pub(crate) fn ended(&self) -> usize {
-        locked(&self.ended).len()
+        self.ended.load(Ordering::SeqCst)
     }
 }
 
@@ -126,15 +117,23 @@ pub(crate) struct Poller {
 /// Told to end before an event was taken.
 struct Ended;
 
+/// Counts a poller as ended, however it ends: the folds beside it wait for that.
+struct End<'a>(&'a AtomicUsize);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 impl Poller {
     /// Polls until told to end, or idle for as long as it may be.
     ///
     /// # Errors
     /// What a person must change.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let outcome = self.poll();
-        locked(&self.shared.ended).insert(self.number);
-        outcome
+        let _end = End(&self.shared.ended);
+        self.poll()
     }
 
     fn poll(&self) -> Result<(), Failure> {
@@ -147,12 +146,16 @@ impl Poller {
         let mut last = Instant::now();
         // The record that had no room in the last event.
         let mut held = None;
+        // What was last said of the connections.
+        let mut said: Option<String> = None;
+        let mut looked = None;
         while !self.signals.asked() {
             records.clear();
             let started = Instant::now();
             let mut form = Duration::ZERO;
             let mut until: Option<Instant> = None;
-            while records.count() < self.settings.batch {
+            let mut count = 0;
+            while count < self.settings.batch {
                 let wait = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK));
                 let record = match held.take() {
                     Some(record) => record,
@@ -162,7 +165,7 @@ impl Poller {
                         Ok(None) if until.is_some_and(|until| Instant::now() >= until) => break,
                         Ok(None) if until.is_none() && self.is_idle(last) => break,
                         Ok(None) => {
-                            self.say_trouble();
+                            self.say_trouble(&mut said);
                             continue;
                         }
                         Err(error) => return Err(crate::kafka::failed(&error)),
@@ -182,26 +185,25 @@ impl Poller {
                 };
                 let headers: usize =
                     record.headers().map(|(name, value)| 2 * name.len() + 16 + 5 * value.map_or(0, <[u8]>::len)).sum();
-                if records.count() > 0
-                    && records.bytes() + Records::bytes_of(record.topic(), &put) + headers > EVENT_BYTES_MAX
-                {
+                if count > 0 && records.bytes() + Records::bytes_of(record.topic(), &put) + headers > EVENT_BYTES_MAX {
                     held = Some(record);
                     break;
                 }
                 records.push(record.topic(), record.partition(), &put, record.headers());
+                count += 1;
                 form += began.elapsed();
                 until.get_or_insert_with(|| Instant::now() + self.settings.window);
             }
             add(&self.shared.fetch, started.elapsed().saturating_sub(form));
             add(&self.shared.form, form);
-            if records.count() == 0 {
+            if count == 0 {
                 if self.is_idle(last) {
                     break;
                 }
                 continue;
             }
-            self.shared.trouble(self.number, None);
-            if runtime.block_on(self.deliver(&records)).is_err() {
+            said = None;
+            if runtime.block_on(self.deliver(&records, &mut looked)).is_err() {
                 break;
             }
             last = Instant::now();
@@ -213,27 +215,29 @@ impl Poller {
         self.settings.idle.is_some_and(|idle| last.elapsed() >= idle)
     }
 
-    /// Leaves what the client says of its connections where others see it; the log has it once in a while.
-    fn say_trouble(&self) {
-        let trouble = self.consumer.trouble();
-        let text = trouble.as_ref().map(|error| format!("{error}; {}", error.remedy()));
-        let known = locked(&self.shared.troubles).get(&self.number).cloned();
+    /// Tells the log what the client says of its connections, once for as long as it says the same.
+    fn say_trouble(&self, said: &mut Option<String>) {
+        let text = self.consumer.trouble().map(|error| format!("{error}; {}", error.remedy()));
         if let Some(text) = &text
-            && known.as_ref() != Some(text)
+            && said.as_ref() != Some(text)
         {
             tracing::warn!(poller = self.number, "{text}");
         }
-        self.shared.trouble(self.number, text);
+        *said = text;
     }
 
     /// Invokes until every record of an event is stored.
-    async fn deliver(&self, records: &Records) -> Result<(), Ended> {
+    /// `looked` is when it was last seen that ingest is not paused.
+    async fn deliver(&self, records: &Records, looked: &mut Option<Instant>) -> Result<(), Ended> {
         let all: Vec<Range<usize>> = records.partitions().iter().map(|p| 0..p.offsets.len()).collect();
         // The part that is next comes last.
         let mut parts = vec![all];
         let mut wait = BACKOFF.start;
         while let Some(part) = parts.last() {
-            self.wait_while_paused().await?;
+            if looked.is_none_or(|looked| looked.elapsed() >= PAUSE_LOOK) {
+                self.wait_while_paused().await?;
+                *looked = Some(Instant::now());
+            }
             let started = Instant::now();
             let (body, count) = records.event(|n, _| part.get(n).cloned().unwrap_or_default());
             add(&self.shared.form, started.elapsed());
@@ -249,14 +253,12 @@ impl Poller {
                     self.commit(records, part);
                     parts.pop();
                     wait = BACKOFF.start;
-                    self.shared.trouble(self.number, None);
                 }
                 Err(error) => {
                     self.shared.failed_invocations.fetch_add(1, Ordering::Relaxed);
                     let failure = crate::command::ingest::failed(&error);
                     let advice = failure.advice().unwrap_or("it is tried again");
                     tracing::warn!(poller = self.number, records = count, "{}; {advice}", failure.message);
-                    self.shared.trouble(self.number, Some(failure.message.clone()));
                     if self.settings.bisect && count > 1 {
                         let (first, second) = cut(part);
                         parts.pop();
@@ -295,7 +297,6 @@ impl Poller {
                 tracing::warn!(poller = self.number, "{paused}");
                 is_said = true;
             }
-            self.shared.trouble(self.number, Some(paused.to_string()));
             self.sleep(PAUSE_LOOK).await?;
         }
         Ok(())

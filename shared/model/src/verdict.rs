@@ -235,7 +235,6 @@ impl Part {
 }
 
 /// The coordinates of one partition for which one object speaks.
-#[derive(Default)]
 struct Spoken {
     admitted: Intervals,
     stale: Intervals,
@@ -276,10 +275,13 @@ fn judge_partition(known: &Known<'_>, at: &TopicPartition, parts: &[(usize, Part
         all_decided = all_decided.union(&part.decided);
         all_dead = all_dead.union(&part.dead);
         handed_over += part.delivered.count();
-        // What was filtered has no row that could be missed.
-        let rows = part.filtered.iter().fold(part.decided.clone(), |rows, (_, offsets)| rows.subtract(offsets));
-        let stale_mine = if part.is_settled { Intervals::new() } else { rows.intersect(&unlisted).subtract(&stale) };
-        stale = stale.union(&stale_mine);
+        let mut stale_mine = Intervals::new();
+        if !part.is_settled && !unlisted.is_empty() {
+            // What was filtered has no row that could be missed.
+            let rows = part.filtered.iter().fold(part.decided.clone(), |rows, (_, offsets)| rows.subtract(offsets));
+            stale_mine = rows.intersect(&unlisted).subtract(&stale);
+            stale = stale.union(&stale_mine);
+        }
         if !mine.is_empty() || !stale_mine.is_empty() {
             spoken.push((*n, Spoken { admitted: mine, stale: stale_mine }));
         }

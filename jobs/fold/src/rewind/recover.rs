@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use iceberg::spec::{SnapshotRef, TableMetadata};
-use model::failure::Kind;
 use model::id::TableUuid;
 use model::ledger::{self, Ledger};
 use model::settlement::summary_key;
@@ -20,7 +19,7 @@ use crate::ledger_property;
 use crate::pause;
 use crate::report::TableReport;
 use crate::run::{Ended, Fold};
-use crate::state::{State, commit_of, never_another, read_settlement};
+use crate::state::{State, commit_of, never_another, readable_settlement};
 
 /// How often a recovery is planned anew when others commit in between.
 const ATTEMPTS_MAX: u32 = 8;
@@ -109,43 +108,11 @@ impl Fold {
             None => None,
         };
         // A retained snapshot may be an old one that a tag has kept: the table's own log knows of later ones.
-        let newest = match (newest, &current) {
-            (Some(newest), None) => match self.ledger_of_log(&metadata).await? {
-                Some(logged) if logged.settled_at > newest.settled_at => Some(logged),
-                _ => Some(newest),
-            },
-            (newest, _) => newest,
-        };
-        let newest = match (newest, &current) {
-            (Some(newest), Some(current)) if newest.settled_at >= current.settled_at => newest,
-            (_, Some(current)) => current.clone(),
-            (Some(newest), None) => newest,
-            (None, None) => match self.ledger_of_log(&metadata).await? {
-                Some(newest) => newest,
-                None => {
-                    let uuid = TableUuid::new(metadata.uuid().to_string());
-                    never_another(self.store.as_ref(), &self.id, &loaded.name, Some(&uuid)).await?;
-                    let forgotten = self.settlements_left(&loaded).await?;
-                    if metadata.properties().contains_key(&bind::property(&self.id)) {
-                        // Set by a commit of ours, and by nothing else.
-                        let message = format!(
-                            "pipeline `{}` has folded into {}, and neither the table nor a retained snapshot or metadata file holds \
-                         its ledger any more",
-                            self.id, loaded.name
-                        );
-                        let remedy = format!(
-                            "set the property `{}` back from a backup of the table's metadata",
-                            ledger::property(&self.id)
-                        );
-                        return Err(stopped("fold.recover_nothing", message, remedy));
-                    }
-                    if choice == Choice::Refold && !forgotten.is_empty() {
-                        return Ok((self.anew(&metadata, forgotten).await?, None));
-                    }
-                    let message = format!("pipeline `{}` has not folded into {} yet", self.id, loaded.name);
-                    return Err(stopped("fold.recover_nothing", message, "fold; there is nothing to recover from"));
-                }
-            },
+        let logged = if current.is_some() { None } else { self.ledger_of_log(&metadata).await? };
+        // Of two that are as new, the later in this order.
+        let known = [logged, current.clone(), newest].into_iter().flatten();
+        let Some(newest) = known.max_by_key(|ledger| ledger.settled_at) else {
+            return Ok((self.without_ledger(choice, &loaded).await?, None));
         };
         let then = match self.ledger_at(&self.id, &metadata, ancestry(&metadata), &newest).await {
             Ok(then) => Some(then),
@@ -187,6 +154,30 @@ impl Fold {
         Ok((plan, Some(State::recovered(&self.io, &self.id, loaded, next).await?)))
     }
 
+    /// What can be done where nothing of the table knows a ledger of the pipeline.
+    async fn without_ledger(&self, choice: Choice, loaded: &Loaded) -> Result<RecoverPlan, Error> {
+        let metadata = &loaded.metadata;
+        let uuid = TableUuid::new(metadata.uuid().to_string());
+        never_another(self.store.as_ref(), &self.id, &loaded.name, Some(&uuid)).await?;
+        if metadata.properties().contains_key(&bind::property(&self.id)) {
+            // Set by a commit of ours, and by nothing else.
+            let message = format!(
+                "pipeline `{}` has folded into {}, and neither the table nor a retained snapshot or metadata file holds its \
+                 ledger any more",
+                self.id, loaded.name
+            );
+            let property = ledger::property(&self.id);
+            let remedy = format!("set the property `{property}` back from a backup of the table's metadata");
+            return Err(stopped("fold.recover_nothing", message, remedy));
+        }
+        let forgotten = self.settlements_left(loaded).await?;
+        if choice == Choice::Refold && !forgotten.is_empty() {
+            return self.anew(metadata, forgotten).await;
+        }
+        let message = format!("pipeline `{}` has not folded into {} yet", self.id, loaded.name);
+        Err(stopped("fold.recover_nothing", message, "fold; there is nothing to recover from"))
+    }
+
     async fn is_paused_by_rollback(&self) -> Result<bool, Error> {
         let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
         Ok(paused.is_some_and(|pause| pause.rollback.is_some()))
@@ -212,7 +203,7 @@ impl Fold {
         let before = self.clock.now().plus_micros(-FORGET_MINUTES * 60_000_000);
         for key in forgotten.iter().filter(|key| !key::is_ledger(key)) {
             // One that can't be read has been there for as long as anybody knows.
-            let Ok(Some(settlement)) = read_settlement(self.store.as_ref(), key).await else { continue };
+            let Some(settlement) = readable_settlement(self.store.as_ref(), key).await? else { continue };
             if settlement.at >= before {
                 return Err(stopped(
                     "fold.recover_young",
@@ -257,13 +248,10 @@ impl Fold {
         snapshots.sort_by_key(|s| Reverse(s.sequence_number()));
         for snapshot in snapshots {
             let Some((_, settlement)) = commit_of(&snapshot.summary().additional_properties, &key) else { continue };
-            match read_settlement(self.store.as_ref(), settlement).await {
-                // Other pipelines carry the key of an older commit on: only the snapshot that a commit made stands for it.
-                Ok(Some(settlement)) if settlement.ledger.anchor.is_some_and(|own| own != snapshot.snapshot_id()) => {}
-                Ok(Some(settlement)) => return Ok(Some(settlement.ledger)),
-                Ok(None) => {}
-                Err(error) if error.kind() == Kind::Corrupt => {}
-                Err(error) => return Err(error),
+            let Some(settlement) = readable_settlement(self.store.as_ref(), settlement).await? else { continue };
+            // Other pipelines carry the key of an older commit on: only the snapshot that a commit made stands for it.
+            if settlement.ledger.anchor.is_none_or(|own| own == snapshot.snapshot_id()) {
+                return Ok(Some(settlement.ledger));
             }
         }
         Ok(None)
