@@ -133,7 +133,12 @@ impl Poller {
     /// What a person must change.
     pub(crate) fn run(self) -> Result<(), Failure> {
         let _end = End(&self.shared.ended);
-        self.poll()
+        let outcome = self.poll();
+        // Its partitions would stay unread, and nobody would know: better all end, and say why.
+        if outcome.is_err() && self.signals.ask() {
+            tracing::warn!(poller = self.number, "this poller can't go on, and the others end with it");
+        }
+        outcome
     }
 
     fn poll(&self) -> Result<(), Failure> {
