@@ -435,7 +435,10 @@ impl Oracle {
         for (at, covered) in footer.coverage.iter() {
             let at = ledger.counted(at, minute);
             let reached = ledger.partition(&at).map(|p| p.reached.clone()).unwrap_or_default();
-            let lost = covered.delivered.subtract(&reached);
+            // Where another object's copy could not be decoded, this one's row is the only one.
+            let dead = ledger.partition(&at).map(|p| p.dead.clone()).unwrap_or_default();
+            let rows = covered.decided().subtract(&covered.filtered_any());
+            let lost = covered.delivered.subtract(&reached).union(&rows.intersect(&dead));
             if !lost.is_empty() {
                 self.world.violated("I1", format!("{key} was removed with {lost} of {at} unsettled"));
             }

@@ -110,8 +110,24 @@ impl Fold {
     /// # Errors
     /// As [`Fold::plan_reset`], and those of a commit.
     pub async fn reset(&self, reset: &Reset) -> Result<(ResetPlan, TableReport), Error> {
+        let mut before: Option<Vec<Epoch>> = None;
         for _ in 0..ATTEMPTS_MAX {
             let (plan, mut state, date) = self.reset_of(reset).await?;
+            let about = state.ledger.epochs.iter().filter(|epoch| epoch.topic == reset.topic);
+            let epochs: Vec<Epoch> = about.cloned().collect();
+            // What was asked for was about the topic as it was then. Once it has begun anew, the same words would make its
+            // newest records count a second time.
+            if before.get_or_insert_with(|| epochs.clone()) != &epochs {
+                let since = epochs.last().map_or_else(String::new, |epoch| format!(" from {} on", epoch.since));
+                return Err(refused(
+                    "fold.reset_again",
+                    format!(
+                        "topic `{}` was made to count anew{since} meanwhile, by another run or an earlier attempt",
+                        reset.topic
+                    ),
+                    "fold; a second reset needs a later minute",
+                ));
+            }
             let epoch = Epoch::new(&plan.source, &plan.topic, plan.partition, plan.since);
             state.ledger.epochs.push(epoch);
             if let Ended::Done(table) = self.commit_ledger(state, date).await? {

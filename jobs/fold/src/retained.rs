@@ -1,12 +1,11 @@
 //! What a table's retained snapshots show of its past: what maintenance may rest a deletion on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use iceberg::spec::SnapshotRef;
 use model::clock::{Minute, Timestamp};
-use model::coordinate::TopicPartition;
 use model::coverage::Coverage;
-use model::id::TableUuid;
+use model::id::{CommitId, TableUuid};
 use model::ledger::{Ledger, Pointer};
 use model::settlement::{SUMMARY_KEYS, summary_key};
 use model::verdict::Undelivered;
@@ -19,7 +18,10 @@ use crate::ledger_property;
 use crate::plan::Found;
 use crate::rewind::never_folded;
 use crate::run::Fold;
-use crate::state::{State, commit_of, passed_over, readable_settlement};
+use crate::state::{Line, State, commit_of, passed_over, readable_settlement};
+
+/// How far the minute of an object may be ahead of the store's time when it was folded: ingest's clock may be wrong.
+const AHEAD_MICROS: i64 = 3 * 3_600_000_000;
 
 /// A table with what is known of its past.
 #[derive(Clone, Debug)]
@@ -39,10 +41,24 @@ pub struct Retained {
 pub struct Then {
     /// The newest snapshot of main that is as old.
     pub snapshot: i64,
+    table: TableUuid,
     ledger: Ledger,
     /// The ledger now: it says which topics began anew.
     now: Ledger,
     undelivered: Undelivered,
+    /// Objects that settlements of the ledger's line name as settled whole, as far back as it was asked for.
+    whole: Whole,
+}
+
+/// The settlements of a line, read as far back as needed.
+#[derive(Clone, Debug)]
+struct Whole {
+    keys: BTreeSet<String>,
+    /// When the oldest settlement read so far was written.
+    since: Option<Timestamp>,
+    /// The commits whose settlements are next.
+    behind: VecDeque<CommitId>,
+    is_broken: bool,
 }
 
 /// Whether an object is needed any more.
@@ -57,37 +73,73 @@ pub enum Need {
 }
 
 impl Then {
-    /// Whether every offset that an object accounts for had been settled: its row is in the table, or it was filtered, or its
-    /// letter lies in the dead letters. One that had been counted as never delivered was not.
-    #[must_use]
-    pub fn need(&self, key: &str, coverage: &Coverage, minute: Minute) -> Need {
-        let Undelivered { listed, unlisted, settled } = &self.undelivered;
-        if settled.contains(key) {
-            return Need::Settled;
-        }
-        let part = |(at, covered): (&TopicPartition, &model::coverage::PartitionCoverage)| {
+    /// Whether every offset that an object accounts for had been passed, and which of them it has rows for that lay in dead
+    /// letters: another object had not been able to decode them, or a fold had sent these rows there.
+    fn passed(&self, coverage: &Coverage, minute: Minute) -> (Need, bool) {
+        let Undelivered { listed, unlisted, .. } = &self.undelivered;
+        let mut need = Need::Settled;
+        let mut rows_at_dead = false;
+        for (at, covered) in coverage.iter() {
             let at = self.now.counted(at, minute);
-            let Some(known) = self.ledger.partition(&at) else { return Need::Unsettled };
+            let Some(known) = self.ledger.partition(&at) else { return (Need::Unsettled, false) };
             let passed_over = listed.get(&at).map(|listed| known.reached.subtract(listed));
             if !passed_over.as_ref().unwrap_or(&known.reached).contains_all(&covered.delivered) {
-                return Need::Unsettled;
+                return (Need::Unsettled, false);
             }
-            match unlisted.get(&at).is_some_and(|unlisted| !unlisted.intersect(&covered.delivered).is_empty()) {
-                true => Need::Unproved,
-                false => Need::Settled,
+            if unlisted.get(&at).is_some_and(|unlisted| !unlisted.intersect(&covered.delivered).is_empty()) {
+                need = Need::Unproved;
             }
-        };
-        coverage.iter().map(part).max().unwrap_or(Need::Settled)
+            let rows = covered.decided().subtract(&covered.filtered_any());
+            rows_at_dead |= !rows.intersect(&known.dead).is_empty();
+        }
+        (need, rows_at_dead)
     }
 }
 
 impl Fold {
+    /// Whether an object is needed any more: it is not where every offset that it accounts for had been settled, with a row
+    /// in the table, by a filter, or by a letter in the dead letters. An offset that had been counted as never delivered was
+    /// not, nor one that lay in dead letters and for which this object has a row that no fold has read.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn need(&self, then: &mut Then, key: &str, minute: Minute, footer: &Footer) -> Result<Need, Error> {
+        let mut need = Need::Settled;
+        if !then.undelivered.settled.contains(key) {
+            let (passed, rows_at_dead) = then.passed(&footer.coverage, minute);
+            need = passed;
+            if rows_at_dead && !self.is_whole(then, key, minute).await? {
+                need = need.max(if then.whole.is_broken { Need::Unproved } else { Need::Unsettled });
+            }
+        }
+        if need == Need::Settled && self.contradicts(then, key, minute, footer).await? {
+            need = Need::Unsettled;
+        }
+        Ok(need)
+    }
+
+    /// Whether a settlement of the line names an object as settled whole. Those that are older than the object can't.
+    async fn is_whole(&self, then: &mut Then, key: &str, minute: Minute) -> Result<bool, Error> {
+        let Whole { keys, since, behind, is_broken } = &mut then.whole;
+        let oldest = minute.start().plus_micros(-AHEAD_MICROS);
+        let commits = std::mem::take(behind);
+        let mut line = Line::behind(self.store.as_ref(), &self.id, &then.table, commits);
+        while !keys.contains(key) && since.is_none_or(|since| since >= oldest) {
+            let Some(settlement) = line.next().await? else { break };
+            keys.extend(settlement.objects);
+            *since = Some(settlement.at);
+        }
+        *is_broken |= line.is_broken;
+        *behind = line.commits;
+        Ok(keys.contains(key))
+    }
+
     /// Whether an object says something else of an offset than the ledger kept: it is of a topic that was made again, and
     /// what was settled under its offsets were other records. One that can't be read proves nothing, and counts as such.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn contradicts(&self, then: &Then, key: &str, minute: Minute, footer: &Footer) -> Result<bool, Error> {
+    async fn contradicts(&self, then: &Then, key: &str, minute: Minute, footer: &Footer) -> Result<bool, Error> {
         let Ok(coverage) = footer.coverage.renamed(|at| then.now.counted(at, minute)) else { return Ok(true) };
         let footer = Footer { coverage, ..footer.clone() };
         let found = Found { key: key.to_owned(), minute, size: 0, footer, limits: None };
@@ -139,7 +191,10 @@ impl Fold {
             let wanted = counted.map(|(at, partition)| (at, partition.reached.clone())).collect();
             let undelivered = passed_over(store, &self.id, &state.uuid, &ledger, wanted).await?;
             let now = state.ledger.clone();
-            then = Some(Then { snapshot: snapshot.snapshot_id(), ledger, now, undelivered });
+            let behind = ledger.commits.clone();
+            let whole = Whole { keys: BTreeSet::new(), since: None, behind, is_broken: false };
+            let (snapshot, table) = (snapshot.snapshot_id(), state.uuid.clone());
+            then = Some(Then { snapshot, table, ledger, now, undelivered, whole });
         }
         Ok(Some(Retained { table: state.uuid, low_minute: state.ledger.low_minute, then, named }))
     }

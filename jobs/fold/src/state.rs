@@ -372,18 +372,29 @@ fn place(entry: &Offsets) -> TopicPartition {
 }
 
 /// The settlements of the commits that led to a ledger, newest first, as far as each names one that is kept.
-struct Line<'a> {
+pub(crate) struct Line<'a> {
     store: &'a dyn Store,
     id: &'a PipelineId,
     uuid: &'a TableUuid,
-    commits: VecDeque<CommitId>,
+    /// Those whose settlements are next, newest first.
+    pub(crate) commits: VecDeque<CommitId>,
     /// Whether it ended at a settlement that is gone.
-    is_broken: bool,
+    pub(crate) is_broken: bool,
 }
 
 impl<'a> Line<'a> {
     fn of(store: &'a dyn Store, id: &'a PipelineId, uuid: &'a TableUuid, ledger: &Ledger) -> Self {
-        Self { store, id, uuid, commits: ledger.commits.clone(), is_broken: false }
+        Self::behind(store, id, uuid, ledger.commits.clone())
+    }
+
+    /// The line from these commits on.
+    pub(crate) fn behind(
+        store: &'a dyn Store,
+        id: &'a PipelineId,
+        uuid: &'a TableUuid,
+        commits: VecDeque<CommitId>,
+    ) -> Self {
+        Self { store, id, uuid, commits, is_broken: false }
     }
 
     /// The commit whose settlement is next.
@@ -391,7 +402,7 @@ impl<'a> Line<'a> {
         self.commits.front()
     }
 
-    async fn next(&mut self) -> Result<Option<Settlement>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Settlement>, Error> {
         let Some(commit) = self.commits.pop_front() else { return Ok(None) };
         let key = key::settlement(self.id, self.uuid, &commit);
         let settlement = readable_settlement(self.store, &key).await?;

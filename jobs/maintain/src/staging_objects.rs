@@ -17,7 +17,7 @@ impl Maintain {
         report.files_before = listing.objects.len() as u64;
         report.files_after = report.files_before;
         let before = self.before(listing.date);
-        let Some(retained) = self.fold.retained(before).await? else {
+        let Some(mut retained) = self.fold.retained(before).await? else {
             report.held_by = Some("the pipeline has not folded yet".to_owned());
             return Ok(report);
         };
@@ -32,13 +32,13 @@ impl Maintain {
             if listed.key.minute.start() > before {
                 break;
             }
-            self.staged(&listed, &retained, &mut report).await?;
+            self.staged(&listed, &mut retained, &mut report).await?;
         }
         self.settlements(&retained, before, &mut report).await?;
         Ok(report)
     }
 
-    async fn staged(&self, listed: &Listed, retained: &Retained, report: &mut Report) -> Result<(), Error> {
+    async fn staged(&self, listed: &Listed, retained: &mut Retained, report: &mut Report) -> Result<(), Error> {
         let (store, key) = (self.fold.store.as_ref(), listed.key.to_string());
         let footer = match Object::read_footer(store, &key, listed.size).await {
             Ok(footer) => footer,
@@ -59,13 +59,8 @@ impl Maintain {
             return Ok(());
         }
         let elsewhere = footer.tables.iter().any(|t| t.rows > 0 && t.name != report.name);
-        let need = match &retained.then {
-            Some(then) if !elsewhere => match then.need(&key, &footer.coverage, listed.key.minute) {
-                Need::Settled if self.fold.contradicts(then, &key, listed.key.minute, &footer).await? => {
-                    Need::Unsettled
-                }
-                need => need,
-            },
+        let need = match &mut retained.then {
+            Some(then) if !elsewhere => self.fold.need(then, &key, listed.key.minute, &footer).await?,
             Some(_) => Need::Unsettled,
             None => Need::Unproved,
         };

@@ -65,7 +65,7 @@ impl World {
         self.clock.advance_micros(minutes * 60_000_000);
     }
 
-    /// Stages one object of partition 0: a letter an offset, `r`ow, `d`ead or `.` not delivered.
+    /// Stages one object of partition 0: a letter an offset, `r`ow, row with a `n`ull, `d`ead or `.` not delivered.
     fn stage(&self, first: i64, what: &str) -> String {
         self.stage_sent(first, what, 0)
     }
@@ -80,15 +80,16 @@ impl World {
         let mut record_columns = record_columns::Builder::new(minute, 0);
         record_columns.start("orders-eu", 0);
         let mut ids = Vec::new();
-        for offset in of("r").as_slice().iter().flat_map(|i| i.first()..=i.last()) {
+        let nulls = of("n");
+        for offset in of("rn").as_slice().iter().flat_map(|i| i.first()..=i.last()) {
             record_columns.row(offset, record_columns::micros(offset + later_ms), 0);
-            ids.push(offset);
+            ids.push((!nulls.contains(offset)).then_some(offset));
         }
         let sample = |offset: Option<i64>| {
             let offset = offset.unwrap();
             Sample { offset, timestamp_ms: Some(offset + later_ms) }
         };
-        let delivered = of("rd");
+        let delivered = of("rnd");
         let covered = PartitionCoverage {
             filtered: BTreeMap::new(),
             dead: of("d"),
@@ -99,7 +100,7 @@ impl World {
         let mut coverage = Coverage::default();
         let (source, topic) = (SourceId::of("cluster"), "orders-eu".to_owned());
         coverage.insert(TopicPartition { source, topic, partition: 0 }, covered).unwrap();
-        let mut fields = vec![Arc::new(Field::new("id", DataType::Int64, false))];
+        let mut fields = vec![Arc::new(Field::new("id", DataType::Int64, !nulls.is_empty()))];
         fields.extend(record_columns::fields());
         let mut columns: Vec<arrow::array::ArrayRef> = vec![Arc::new(Int64Array::from(ids))];
         columns.extend(record_columns.finish());
@@ -123,7 +124,7 @@ impl World {
                 source: "value:1".to_owned(),
                 source_name: "id".to_owned(),
                 data_type: "long".to_owned(),
-                required: true,
+                required: nulls.is_empty(),
             }],
         };
         let rows = TableRows { table: "db.orders".to_owned(), batch };
@@ -235,6 +236,52 @@ async fn a_dead_letters_coordinate_does_not_keep_its_object_and_a_passed_over_on
     world.fold().await;
     world.wait(8 * DAY);
     assert_eq!(world.maintain(false).await.unwrap().files_removed, 1);
+}
+
+/// I1: the ledger had been at the offset, in dead letters; the object that held its row was removed before any fold read it.
+#[tokio::test]
+async fn a_row_that_is_a_dead_letter_so_far_stays_until_a_fold_has_read_it() {
+    let world = World::new();
+    world.stage(0, "rdr");
+    world.fold().await;
+    world.wait(30);
+    let row = world.stage(1, "r");
+    world.wait(8 * DAY);
+    let report = world.maintain(false).await.unwrap();
+    assert_eq!((report.files_removed, report.unsettled), (1, 1));
+    assert_eq!(world.keys("staging/"), std::slice::from_ref(&row));
+    world.fold().await;
+    world.wait(8 * DAY);
+    assert_eq!(world.maintain(false).await.unwrap().files_removed, 1);
+}
+
+/// Rows that a fold sends to dead letters do not keep their object: its settlement names it.
+#[tokio::test]
+async fn an_object_whose_rows_a_fold_found_dead_goes_while_its_settlement_is_there() {
+    for is_gone in [false, true] {
+        let world = World::new();
+        world.stage(0, "rr");
+        world.fold().await;
+        world.wait(30);
+        world.stage(2, "rnr");
+        world.fold().await;
+        assert_eq!(world.keys("dead-letters/").len(), 1);
+        world.wait(30);
+        world.stage(5, "r");
+        world.fold().await;
+        if is_gone {
+            let of_second = |key: &String| {
+                let body = world.store.objects()[key].clone();
+                model::settlement::Settlement::from_json(&body).unwrap().ledger.commits.len() == 2
+            };
+            let second = world.keys("settled/").into_iter().find(of_second).unwrap();
+            world.store.delete(&second).await.unwrap();
+        }
+        world.wait(8 * DAY);
+        let report = world.maintain(false).await.unwrap();
+        let want = if is_gone { (2, 1) } else { (3, 0) };
+        assert_eq!((report.files_removed, report.unproved), want, "{report:?}");
+    }
 }
 
 #[tokio::test]

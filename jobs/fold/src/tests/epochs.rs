@@ -1,6 +1,7 @@
 //! Topics that were deleted and made again.
 
 use super::history::{folded_twice, stopped};
+use super::rewinds::Overtaken;
 use super::*;
 
 /// Stages an object whose records have other timestamps than the ones at these offsets before.
@@ -103,6 +104,21 @@ async fn after_a_reset_the_new_topics_records_enter_once() {
     stopped(&world, "fold.topic_recreated").await;
     world.wait(1);
     assert_eq!(reset(&world, None, None).await.unwrap_err().code(), "fold.reset_minute", "old and new share a minute");
+}
+
+/// A reset that was frozen between its plan and its commit, while another one and a fold went by, would have made the new
+/// topic's newest records count anew once more: nothing contradicts the ledger any more, and then the next minute was taken.
+#[tokio::test]
+async fn a_reset_that_another_one_overtook_does_not_become_a_second() {
+    let world = folded_twice().await;
+    world.wait(1);
+    stage_anew(&world, &["0:0:rrrrr"], 7);
+    let reset = Reset { topic: "orders-eu".to_owned(), partition: None, since: None };
+    let catalog = Overtaken::new(&world, Some(reset.clone()));
+    let overtaken = world.fold_with(world.store.clone(), Arc::new(catalog), storage::local());
+    let error = overtaken.reset(&reset).await.unwrap_err();
+    assert_eq!(error.code(), "fold.reset_again", "{error}");
+    assert_eq!(world.ledger().await.epochs.len(), 1);
 }
 
 #[tokio::test]

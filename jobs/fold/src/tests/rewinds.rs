@@ -204,10 +204,23 @@ async fn a_topic_that_began_anew_goes_on_doing_so_after_a_rollback() {
 
 /// A catalog on which another hand goes first, once, right before a commit.
 #[derive(Debug)]
-struct Overtaken {
+pub(super) struct Overtaken {
     inner: Arc<dyn Catalog>,
-    rollback: Fold,
+    other: Fold,
+    /// What it does: this reset and a fold, or a rollback to the snapshot before.
+    reset: Option<Reset>,
     done: std::sync::atomic::AtomicBool,
+}
+
+impl Overtaken {
+    pub(super) fn new(world: &World, reset: Option<Reset>) -> Self {
+        Self {
+            inner: world.catalog.clone(),
+            other: world.fold(),
+            reset,
+            done: std::sync::atomic::AtomicBool::new(false),
+        }
+    }
 }
 
 #[async_trait::async_trait]
@@ -229,8 +242,16 @@ impl Catalog for Overtaken {
         updates: Vec<TableUpdate>,
     ) -> Result<Loaded, table::catalog::Error> {
         if !self.done.swap(true, std::sync::atomic::Ordering::SeqCst) {
-            let before = ancestry(&base.metadata).nth(1).unwrap().snapshot_id();
-            self.rollback.rollback(Target::Snapshot(before)).await.unwrap();
+            match &self.reset {
+                Some(reset) => {
+                    self.other.reset(reset).await.unwrap();
+                    self.other.run().await.unwrap();
+                }
+                None => {
+                    let before = ancestry(&base.metadata).nth(1).unwrap().snapshot_id();
+                    self.other.rollback(Target::Snapshot(before)).await.unwrap();
+                }
+            }
         }
         self.inner.commit(base, requirements, updates).await
     }
@@ -246,8 +267,7 @@ impl Catalog for Overtaken {
 async fn a_fold_that_a_rollback_overtakes_does_not_undo_it() {
     let world = folded_twice().await;
     world.stage(&["0:6:r"]);
-    let done = std::sync::atomic::AtomicBool::new(false);
-    let catalog = Overtaken { inner: world.catalog.clone(), rollback: world.fold(), done };
+    let catalog = Overtaken::new(&world, None);
     let fold = world.fold_with(world.store.clone(), Arc::new(catalog), storage::local());
     assert_eq!(fold.run().await.unwrap_err().code(), "fold.paused");
     assert_eq!(world.rows().await, wanted(&["0:0:rrr"]));
