@@ -33,15 +33,14 @@ use staging::object::{self, Object, Projection, TableRows};
 mod by_hand;
 mod dedup;
 mod folding;
-
-/// That of the programs measured.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+mod wide;
 
 /// The most that an event holds; those of the generator hold three fifths of it and more.
 const RECORDS_PER_EVENT: usize = 10_000;
 
 fn main() {
+    // That of the programs measured.
+    allocator::give_back_soon();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let value = |name: &str| arguments.iter().skip_while(|a| *a != name).nth(1).cloned();
     if let Some(event) = value("--handle") {
@@ -237,6 +236,7 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
             "target_peak_bytes": 96 * 1024 * 1024,
         },
         "files": files(),
+        "fold_wide": wide::fold(),
         "fold_append": fold_append(&bodies, rounds, memory_bytes),
         "fold_dedup": dedup::measure(&staged[0].0, &staged[0].1[0], [hours / 4, hours], memory_bytes),
     })

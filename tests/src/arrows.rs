@@ -11,6 +11,7 @@ use crate::root;
 
 /// What each crate may depend on inside the workspace, lowest first. A crate is added here when it is added there.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("allocator", &[]),
     ("model", &[]),
     ("pipeline", &["model"]),
     ("codec", &["model", "pipeline"]),
@@ -27,7 +28,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "frazil",
         &[
-            "model", "pipeline", "codec", "staging", "table", "merge", "aws", "kafka", "runtime", "ingest", "fold",
+            "allocator",
+            "model",
+            "pipeline",
+            "codec",
+            "staging",
+            "table",
+            "merge",
+            "aws",
+            "kafka",
+            "runtime",
+            "ingest",
+            "fold",
             "maintain",
         ],
     ),

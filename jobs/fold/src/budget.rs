@@ -34,6 +34,9 @@ const FIXED_BYTES: u64 = 96 * 1024 * 1024;
 /// The share of the rest that rows may take while they are held, in percent. A writer that makes room copies half of them,
 /// so that they are there one and a half times.
 const ROWS_PERCENT: u64 = 65;
+/// The part of all memory that a row group in the making may take. Wide rows fill one to the table's own limit, 128 MiB unless
+/// its properties say otherwise, and closing it holds it twice.
+const ROW_GROUP_PART: u64 = 16;
 /// The part of all memory that rows may take where there is next to none beside what is fixed.
 const ROWS_PART_MIN: u64 = 8;
 /// Memory of a run, where nobody says how much: half of a small machine.
@@ -76,6 +79,11 @@ impl Budget {
             u64::try_from(bytes).unwrap_or(u64::MAX).max(BYTES_MIN)
         });
         Self { memory_bytes, bytes, rows: None }
+    }
+
+    /// Bytes that a row group in the making may take.
+    pub(crate) const fn row_group_bytes(self) -> u64 {
+        self.memory_bytes / ROW_GROUP_PART
     }
 
     /// Bytes that rows may take in memory.

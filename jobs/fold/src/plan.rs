@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::clock::Minute;
+use model::interval::Intervals;
 use model::ledger::Ledger;
 use model::mutation::{self, Mutation};
 use model::verdict::{self, Judgement, Known, Undelivered};
@@ -41,14 +42,23 @@ pub fn plan(ledger: &Ledger, undelivered: &Undelivered, intake: &Intake) -> Plan
     let staged: Vec<_> = intake.objects.iter().map(Found::staged).collect();
     let judgement = verdict::judge(&known, &staged);
 
+    let none = Intervals::new();
     let settled_after = |found: &Found| {
+        let staged = found.staged();
         found.footer.coverage.iter().all(|(at, covered)| {
-            let before = ledger.partition(at).map(|p| p.reached.clone()).unwrap_or_default();
-            let after = match judgement.partitions.get(at) {
-                None => before,
-                Some(now) => before.union(&now.decided).union(&now.dead),
-            };
-            after.contains_all(&covered.delivered)
+            let before = ledger.partition(at);
+            let reached = before.map_or(&none, |before| &before.reached);
+            let (decided, dead) = judgement.partitions.get(at).map_or((&none, &none), |now| (&now.decided, &now.dead));
+            let used = staged.usable(at).intersect(&covered.delivered);
+            let unused = covered.delivered.subtract(&used);
+            // What was not used now is settled only where it would not be admitted later either: a row at an offset that
+            // lies in dead letters, or was passed over, would be.
+            let mut settled =
+                reached.subtract(&covered.decided().intersect(before.map_or(&none, |before| &before.dead)));
+            for passed_over in [&undelivered.listed, &undelivered.unlisted] {
+                settled = settled.subtract(passed_over.get(at).unwrap_or(&none));
+            }
+            reached.union(decided).union(dead).contains_all(&used) && settled.union(decided).contains_all(&unused)
         })
     };
     let unsettled = intake.objects.iter().filter(|f| !settled_after(f)).map(|f| f.minute);

@@ -367,8 +367,9 @@ impl Fold {
         };
         let target =
             Target::new(&state.loaded.metadata, &keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
-        let target = Arc::new(target);
         let Budget { memory_bytes, .. } = self.settings.budget;
+        let row_group_bytes = usize::try_from(self.settings.budget.row_group_bytes()).unwrap_or(usize::MAX);
+        let target = Arc::new(target.with_row_group_bytes_max(row_group_bytes));
         let rows_bytes = self.settings.budget.rows_bytes();
         let rows_bytes_max = usize::try_from(rows_bytes).unwrap_or(usize::MAX);
         let mut writer = PartitionedWriter::new(Arc::clone(&target), rows_bytes_max).map_err(fault)?;

@@ -14,12 +14,8 @@ use model::id::SystemIds;
 use runtime::log;
 use runtime::settings::{Settings, environment};
 
-/// Columns and pages are large, short-lived buffers: this allocator keeps their memory, where the system's would have the
-/// kernel clear new pages for each.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    allocator::give_back_soon();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let signals = Signals::default();
     watch_signals(arguments.clone(), signals.clone());

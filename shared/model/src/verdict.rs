@@ -69,11 +69,17 @@ impl Staged<'_> {
         }
     }
 
+    /// The offsets of a partition for which the object may be used now, whether it has them or not.
+    #[must_use]
+    pub fn usable(&self, at: &TopicPartition) -> Intervals {
+        self.window(at).unwrap_or_default()
+    }
+
     /// The coordinates of a partition about which the object has decided, as far as it may be used now.
     #[must_use]
     pub fn decided(&self, at: &TopicPartition) -> Intervals {
         let covered = self.coverage.get(at).map(PartitionCoverage::decided).unwrap_or_default();
-        self.window(at).map(|window| covered.intersect(&window)).unwrap_or_default()
+        covered.intersect(&self.usable(at))
     }
 }
 

@@ -30,6 +30,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FooterTail, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length};
 
 use crate::footer::{self, Footer, METADATA_KEY};
 use crate::store::{self, Store};
@@ -238,7 +239,7 @@ impl Object {
         let batch_rows = if projection.batch_rows == 0 { BATCH_ROWS } else { projection.batch_rows };
         // The reader makes room for a whole batch before it knows how many rows there are.
         let batch_rows = batch_rows.min(usize::try_from(rows).unwrap_or(usize::MAX)).max(1);
-        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes.clone(), metadata)
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(Pages(self.bytes.clone()), metadata)
             .with_row_groups(groups)
             .with_projection(mask)
             .with_batch_size(batch_rows)
@@ -279,6 +280,28 @@ fn with_views(field: &FieldRef) -> FieldRef {
     };
     let field: Field = field.as_ref().clone();
     Arc::new(field.with_data_type(data_type))
+}
+
+/// An object's bytes, of which pages are given as copies: views of text hold on to their page, and one that is not compressed
+/// would hold on to the whole object.
+struct Pages(Bytes);
+
+impl Length for Pages {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+impl ChunkReader for Pages {
+    type T = <Bytes as ChunkReader>::T;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        Ok(Bytes::copy_from_slice(&self.0.get_bytes(start, length)?))
+    }
 }
 
 /// Batches of rows of one table.

@@ -8,6 +8,7 @@
 mod partitioned;
 mod repetition;
 mod settings;
+mod width;
 mod writer;
 
 use std::collections::HashMap;
@@ -101,6 +102,14 @@ impl Target {
         let arrow = arrow_schema(&schema, Strings::Views)?;
         let parquet = descriptor(&schema)?;
         Ok(Self { schema, arrow, parquet, spec, order, settings, folder, file_io, names })
+    }
+
+    /// The same with row groups of at most so many bytes, whatever the table's properties allow: one in the making is held in
+    /// memory as a whole, and once more while it is put behind those before it.
+    #[must_use]
+    pub fn with_row_group_bytes_max(mut self, bytes: usize) -> Self {
+        self.settings.row_group_bytes = self.settings.row_group_bytes.min(bytes.max(1));
+        self
     }
 
     /// The Arrow schema in which rows are taken: the table's columns in order, text and binary as views.

@@ -139,3 +139,23 @@ async fn the_farthest_offsets_are_counted() {
     world.stage(&["0:0:r"]);
     assert_eq!(world.fold().run().await.unwrap().tables[0].duplicates, 1);
 }
+
+/// I2: of the pipeline's snapshots only an old one was left, which a tag had kept, and its ledger was taken for the newest.
+#[tokio::test]
+async fn a_kept_ledger_is_not_that_of_an_old_snapshot_which_a_tag_had_kept() {
+    let world = World::new(78);
+    for n in 0..3 {
+        world.stage(&[&format!("0:{}:rr", n * 2)]);
+        world.fold().run().await.unwrap();
+        world.wait(1);
+    }
+    super::anchors::foreign(&world, BTreeMap::new()).await;
+    let [_, newest, middle, _tagged] = line(&world).await[..] else { panic!("four snapshots") };
+    expire(&world, &[newest, middle]).await;
+    change(&world, vec![TableUpdate::RemoveProperties { removals: vec![model::ledger::property(&world.id)] }]).await;
+    stopped(&world, "fold.ledger_missing").await;
+    world.fold().recover(Choice::KeepLedger).await.unwrap();
+    assert_eq!(world.ledger().await.totals().rows_added, 6);
+    world.fold().run().await.unwrap();
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrrr"]));
+}

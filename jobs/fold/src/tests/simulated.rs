@@ -1,5 +1,6 @@
 //! What the simulation (`tests/sim`) found, as small as it gets.
 
+use staging::store;
 use testkit::catalog::faulty::{Fault, FaultyCatalog};
 
 use super::anchors::{expire, foreign, line};
@@ -134,4 +135,71 @@ async fn a_commit_that_does_not_go_with_a_change_made_meanwhile_is_planned_again
     let report = world.fold_with(world.store.clone(), catalog, storage::local()).run().await.unwrap();
     assert_eq!((report.tables[0].rows_added, report.conflicts_retried), (3, 1));
     assert_eq!(world.rows().await, wanted(&["0:0:rrr"]));
+}
+
+/// A store in which an object appears after the first listing that ended.
+#[derive(Debug)]
+struct Between {
+    inner: Arc<MemoryStore>,
+    object: std::sync::Mutex<Option<(String, bytes::Bytes)>>,
+}
+
+#[async_trait::async_trait]
+impl Store for Between {
+    async fn put_new(&self, key: &str, body: bytes::Bytes) -> Result<store::Put, store::Error> {
+        self.inner.put_new(key, body).await
+    }
+    async fn put(&self, key: &str, body: bytes::Bytes) -> Result<Timestamp, store::Error> {
+        self.inner.put(key, body).await
+    }
+    async fn get(&self, key: &str) -> Result<bytes::Bytes, store::Error> {
+        self.inner.get(key).await
+    }
+    async fn get_range(&self, key: &str, range: std::ops::Range<u64>) -> Result<bytes::Bytes, store::Error> {
+        self.inner.get_range(key, range).await
+    }
+    async fn head(&self, key: &str) -> Result<Option<store::ObjectMeta>, store::Error> {
+        self.inner.head(key).await
+    }
+    async fn list(
+        &self,
+        prefix: &str,
+        start_after: Option<&str>,
+        continuation: Option<&str>,
+    ) -> Result<store::Page, store::Error> {
+        let page = self.inner.list(prefix, start_after, continuation).await?;
+        if prefix.starts_with("staging/") && page.next.is_none() {
+            if let Some((key, body)) = self.object.lock().unwrap().take() {
+                self.inner.insert(&key, body);
+            }
+        }
+        Ok(page)
+    }
+    async fn delete(&self, key: &str) -> Result<(), store::Error> {
+        self.inner.delete(key).await
+    }
+}
+
+/// I1: an object that only the second listing saw may be used in part. Its other part was taken for settled, because the ledger
+/// had been there: but what lay there was a dead letter, or had been passed over. Nobody read the rows any more.
+#[tokio::test]
+async fn an_object_used_in_part_is_not_settled_whole_where_its_rest_would_be_admitted() {
+    let world = World::new(107);
+    world.stage(&["0:0:rrr", "1:0:rdr.r"]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    world.stage(&["0:3:rr"]);
+    let late = world.stage(&["0:3:r", "1:1:r.r"]);
+    let body = world.store.objects()[&late].clone();
+    world.store.delete(&late).await.unwrap();
+    let between = Arc::new(Between { inner: world.store.clone(), object: std::sync::Mutex::new(Some((late, body))) });
+    let report = world.fold_with(between, world.catalog.clone(), storage::local()).run().await.unwrap();
+    assert_eq!((report.staged_objects, report.tables[0].rows_added), (2, 2));
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.tables[0].rows_added, 2);
+    assert_eq!(world.rows().await, wanted(&["0:0:rrrrr", "1:0:rrrrr"]));
+    let totals = world.ledger().await.totals();
+    assert_eq!((totals.dead, totals.undelivered), (0, 0));
+    world.wait(30);
+    assert_eq!(world.fold().run().await.unwrap().staged_objects, 0, "now it is settled whole");
 }

@@ -371,6 +371,30 @@ fn the_footer_says_what_rows_take_in_memory() {
     }
 }
 
+/// Where the bytes of arrays' buffers are.
+fn places(data: &ArrayData, found: &mut Vec<Range<usize>>) {
+    found.extend(data.buffers().iter().map(|b| b.as_ptr() as usize..b.as_ptr() as usize + b.len()));
+    data.child_data().iter().for_each(|child| places(child, found));
+}
+
+/// Rows that were held kept their objects, whole: the page of a column of runs is not compressed, and was a part of them.
+#[test]
+fn rows_hold_on_to_nothing_of_the_object_that_they_came_from() {
+    let names: Vec<Option<&str>> = (0..500).map(|n| Some(["a name of many letters", "another"][n % 2])).collect();
+    let staged = [orders(batch(vec![longs("id", (0..500).map(Some).collect()), texts("name", names)]))];
+    let bytes = encode(&footer(), &staged).unwrap();
+    let own = bytes.as_ptr() as usize..bytes.as_ptr() as usize + bytes.len();
+    let object = Object::open(bytes).unwrap();
+    for types in [Types::Staged, Types::Views] {
+        let mut found = Vec::new();
+        for batch in read(&object, "db.orders", &Projection { types, ..Projection::default() }) {
+            batch.columns().iter().for_each(|column| places(&column.to_data(), &mut found));
+        }
+        assert!(found.len() > 8);
+        assert!(!found.iter().any(|at| at.start < own.end && own.start < at.end), "{own:?} {found:?}");
+    }
+}
+
 #[test]
 fn many_short_runs_are_left_to_the_general_writer() {
     let mut record = Builder::new(footer().minute, 0);

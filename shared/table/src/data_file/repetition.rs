@@ -8,6 +8,7 @@ use arrow::compute::take;
 use arrow::row::{RowConverter, SortField};
 use iceberg::spec::Schema;
 
+use super::width::Width;
 use crate::fault::Fault;
 use crate::schema::{array_at, positions};
 
@@ -15,6 +16,8 @@ use crate::schema::{array_at, positions};
 const FILE_ROWS_MIN: usize = 1024;
 const SAMPLE_ROWS_MIN: usize = 256;
 const SAMPLE_ROWS_MAX: usize = 4096;
+/// Values that take more than this on average have no dictionary.
+const WIDE_BYTES: usize = 1024;
 
 /// Field ids of columns in which a value comes less than twice on average over a file of `rows` rows, judged by a sample
 /// of its first rows. Fields inside lists and maps are left out.
@@ -36,6 +39,11 @@ pub(super) fn hardly_repeated(schema: &Schema, first: &RecordBatch, rows: usize)
     let mut ids = Vec::new();
     for (id, position) in positions(schema) {
         let array = array_at(first, &position.path)?;
+        if Width::of(array.as_ref()).widest / array.len().max(1) > WIDE_BYTES {
+            // Few of them fill a dictionary, and comparing them would take as much memory as they do.
+            ids.push(id);
+            continue;
+        }
         let values = take(&array, &sample, None)?;
         let present = values.len() - values.null_count();
         let converter = RowConverter::new(vec![SortField::new(values.data_type().clone())])?;

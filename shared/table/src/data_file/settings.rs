@@ -29,7 +29,7 @@ pub struct Settings {
     pub row_group_rows: usize,
     /// Which figures the manifest keeps.
     pub metrics: Modes,
-    page_bytes: usize,
+    pub(super) page_bytes: usize,
     page_rows: usize,
     dictionary_bytes: usize,
     compression: Compression,

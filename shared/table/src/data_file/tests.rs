@@ -169,6 +169,43 @@ fn a_file_is_closed_at_its_size_and_row_groups_at_theirs() {
     assert_eq!(found, made.iter().map(|(id, _, _)| *id).collect::<Vec<_>>());
 }
 
+/// Parquet's writer looks at sizes between the batches that it is given: one of wide rows was one row group and one page.
+#[test]
+fn wide_rows_of_one_batch_fill_many_pages_and_row_groups() {
+    let table = table(&[
+        ("write.parquet.compression-codec", "uncompressed"),
+        ("write.parquet.page-size-bytes", "20000"),
+        ("write.parquet.dict-size-bytes", "20000"),
+        ("write.parquet.row-group-size-bytes", "1000000"),
+    ]);
+    let texts: Vec<String> = (0..400).map(|n| format!("{n:03}").repeat(1000)).collect();
+    let made: Vec<_> = texts.iter().zip(0..).map(|(text, n)| (Some(n), 0, text.as_str())).collect();
+    let written = |row_group_bytes_max: usize| {
+        let target = Arc::into_inner(table.target()).unwrap().with_row_group_bytes_max(row_group_bytes_max);
+        let partition = Struct::from_iter([Some(Literal::int(0)), Some(Literal::string("t"))]);
+        let files = run(async {
+            let mut writer = FileWriter::new(Arc::new(target), partition, made.len());
+            writer.write(&rows(&table, &made)).await.unwrap();
+            writer.finish().await.unwrap()
+        });
+        assert_eq!(files.len(), 1);
+        assert_eq!(ids(&table, &files[0]).len(), made.len());
+        SerializedFileReader::new(bytes(&table, &files[0])).unwrap()
+    };
+    for (most, bound) in [(usize::MAX, 1_000_000), (100_000, 100_000)] {
+        let file = written(most);
+        let groups = file.metadata().row_groups();
+        assert!(groups.len() >= 1_200_000 / bound, "{most}: {}", groups.len());
+        for (n, group) in groups.iter().enumerate() {
+            assert!(group.total_byte_size() <= bound as i64 * 5 / 4, "{most}: {}", group.total_byte_size());
+            let mut pages = file.get_row_group(n).unwrap().get_column_page_reader(2).unwrap();
+            while let Some(page) = pages.get_next_page().unwrap() {
+                assert!(page.buffer().len() < 45_000, "{most}: {}", page.buffer().len());
+            }
+        }
+    }
+}
+
 #[test]
 fn bloom_filters_are_written_for_keys_and_for_columns_that_ask() {
     let table = table(&[("write.parquet.bloom-filter-enabled.column.team", "true")]);

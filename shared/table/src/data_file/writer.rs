@@ -13,6 +13,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::Target;
 use super::repetition::hardly_repeated;
+use super::width;
 use crate::fault::Fault;
 use crate::metrics::Collector;
 use crate::schema::parquet::{leaf_ids, options};
@@ -60,12 +61,19 @@ impl FileWriter {
         Self { target, partition, rows_expected, open: None, finished: Vec::new() }
     }
 
-    /// Adds rows, in [`Target::arrow_schema`]. Cheapest in batches of some thousands of rows: a file's size is looked at
-    /// after each.
+    /// Adds rows, in [`Target::arrow_schema`]. Cheapest in batches of some thousands of rows.
     ///
     /// # Errors
     /// [`Fault::Storage`] when bytes can't be written, [`Fault::Mismatch`] when the rows are not of the schema.
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<(), Fault> {
+        // The sizes of pages, row groups and files are looked at after each piece, and only then.
+        for piece in width::pieces(batch, self.target.settings.page_bytes) {
+            self.write_piece(&piece).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_piece(&mut self, batch: &RecordBatch) -> Result<(), Fault> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
