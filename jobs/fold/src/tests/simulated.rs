@@ -168,10 +168,9 @@ impl Store for Between {
         continuation: Option<&str>,
     ) -> Result<store::Page, store::Error> {
         let page = self.inner.list(prefix, start_after, continuation).await?;
-        if prefix.starts_with("staging/") && page.next.is_none() {
-            if let Some((key, body)) = self.object.lock().unwrap().take() {
-                self.inner.insert(&key, body);
-            }
+        let ended = prefix.starts_with("staging/") && page.next.is_none();
+        if let Some((key, body)) = if ended { self.object.lock().unwrap().take() } else { None } {
+            self.inner.insert(&key, body);
         }
         Ok(page)
     }
