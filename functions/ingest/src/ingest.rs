@@ -10,6 +10,7 @@ use codec::texts::Texts;
 use model::clock::Clock;
 use model::id::PipelineId;
 use model::secret::Secret;
+use model::verdict::Origin;
 use pipeline::resolved::Pipeline;
 use prost_reflect::MessageDescriptor;
 use staging::footer;
@@ -42,6 +43,8 @@ pub struct IngestConfig {
     pub clock: Arc<dyn Clock>,
     /// The salt of hashed values; needed only where there are some. See [`crate::salt`].
     pub salt: Option<Secret>,
+    /// How the records come.
+    pub origin: Origin,
 }
 
 impl IngestConfig {
@@ -61,8 +64,18 @@ impl IngestConfig {
             .map_err(|faults| Error::Columns { faults })?;
         let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
-        let (apply_sequence, salt) = (0, None);
-        Ok(Self { pipeline, pipeline_id, pipeline_file_hash, apply_sequence, message, columns, store, clock, salt })
+        Ok(Self {
+            pipeline,
+            pipeline_id,
+            pipeline_file_hash,
+            apply_sequence: 0,
+            message,
+            columns,
+            store,
+            clock,
+            salt: None,
+            origin: Origin::Stream,
+        })
     }
 
     /// The same with a salt.
@@ -86,6 +99,7 @@ pub struct Ingest {
     message: MessageDescriptor,
     columns: Columns,
     salt: Option<Secret>,
+    pub(crate) origin: Origin,
     /// Buffers between invocations: as many as were ever in use at once.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -118,6 +132,7 @@ impl Ingest {
             store,
             clock,
             salt,
+            origin,
         } = config;
         let ingest = Self {
             pipeline,
@@ -131,6 +146,7 @@ impl Ingest {
             message,
             columns,
             salt,
+            origin,
             scratch: Mutex::default(),
         };
         ingest.keep(ingest.new_scratch()?);

@@ -14,7 +14,6 @@ use model::coordinate::{Sample, SourceId, TopicPartition};
 use model::coverage::{Coverage, Filtered, PartitionCoverage};
 use model::interval::Intervals;
 use model::stored::Tag;
-use model::verdict::Origin;
 use staging::dead_letter::{self, Class, DeadLetter, Part, Payload};
 use staging::footer::Footer;
 use staging::hash::{ObjectHasher, RawRecord};
@@ -110,6 +109,7 @@ impl Ingest {
         let mut rows: Vec<record_columns::Builder> =
             targets.iter().map(|_| record_columns::Builder::new(minute, event.len())).collect();
         let mut hasher = ObjectHasher::new(&source, &self.pipeline_file_hash);
+        hasher.origin(self.origin);
         let mut coverage = Coverage::default();
         let mut letters = Vec::new();
         for partition in event.partitions() {
@@ -225,7 +225,7 @@ impl Ingest {
             mapping_version: MAPPING_VERSION,
             minute: key.minute,
             hash: Some(key.hash),
-            origin: Origin::Stream,
+            origin: self.origin,
             writer: env!("CARGO_PKG_VERSION").to_owned(),
             coverage,
             event_time_bounds: None,

@@ -55,6 +55,12 @@ pub enum Command {
     /// Reads the pipeline's topics, ingests and folds, until it is told to end (SIGTERM, Ctrl-C)
     #[cfg(feature = "kafka")]
     Run(Run),
+    /// Reads a stretch of the pipeline's topics, ingests and folds it, and ends
+    #[cfg(feature = "kafka")]
+    Backfill(Backfill),
+    /// Shows records as they come, decoded as the pipeline would; stores nothing
+    #[cfg(feature = "kafka")]
+    Tail(Tail),
     /// Sends Employee records to a topic
     #[cfg(feature = "kafka")]
     Produce(Produce),
@@ -83,6 +89,10 @@ impl Command {
             Self::Maintain(_) => "maintain",
             #[cfg(feature = "kafka")]
             Self::Run(_) => "run",
+            #[cfg(feature = "kafka")]
+            Self::Backfill(_) => "backfill",
+            #[cfg(feature = "kafka")]
+            Self::Tail(_) => "tail",
             #[cfg(feature = "kafka")]
             Self::Produce(_) => "produce",
             Self::Pause(_) => "pause",
@@ -256,6 +266,20 @@ pub struct Run {
     /// Where partitions are read from that were never read: earliest, latest, or a time (2026-11-01T00:00Z, -2h)
     #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
     pub from: Option<String>,
+    #[command(flatten)]
+    pub mapping: Mapping,
+    /// Ends once nothing came for so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub idle_seconds: Option<u64>,
+    /// How often it is looked whether topics have got partitions (60 seconds)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub refresh_seconds: Option<u64>,
+}
+
+/// How events are formed.
+#[cfg(feature = "kafka")]
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Mapping {
     /// Records of an event at most
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = batch)]
     pub batch: usize,
@@ -268,6 +292,49 @@ pub struct Run {
     /// Cuts an event that fails in two
     #[arg(long)]
     pub bisect: bool,
+}
+
+/// `frazil backfill`
+#[cfg(feature = "kafka")]
+#[derive(Clone, Debug, Args)]
+pub struct Backfill {
+    #[command(flatten)]
+    pub named: Named,
+    #[command(flatten)]
+    pub kafka: Kafka,
+    /// Where to begin: earliest (the default), a time (2026-11-01T00:00Z, -2h), or offsets (0:100,1:250)
+    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// Where to end: latest (the default), a time, or offsets; what stands there is not read any more
+    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// One of the pipeline's topics
+    #[arg(long, value_name = "T")]
+    pub topic: Option<String>,
+    #[command(flatten)]
+    pub mapping: Mapping,
+    /// Says which offsets would be read; nothing is
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `frazil tail`
+#[cfg(feature = "kafka")]
+#[derive(Clone, Debug, Args)]
+pub struct Tail {
+    #[command(flatten)]
+    pub named: Named,
+    #[command(flatten)]
+    pub kafka: Kafka,
+    /// Where to begin: latest (the default), earliest, a time (2026-11-01T00:00Z, -2h), or offsets (0:100,1:250)
+    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// One of the pipeline's topics
+    #[arg(long, value_name = "T")]
+    pub topic: Option<String>,
+    /// Ends after so many records
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub records: Option<u64>,
     /// Ends once nothing came for so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub idle_seconds: Option<u64>,

@@ -19,6 +19,8 @@ pub mod manners;
 #[cfg(feature = "kafka")]
 mod mapping;
 mod moment;
+#[cfg(feature = "kafka")]
+mod places;
 mod query;
 mod remote;
 mod tables;
@@ -147,6 +149,10 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         Command::Recover(arguments) => runtime.block_on(command::rewind::recover(arguments, session)),
         #[cfg(feature = "kafka")]
         Command::Run(arguments) => runtime.block_on(command::run::run(arguments, session)),
+        #[cfg(feature = "kafka")]
+        Command::Backfill(arguments) => runtime.block_on(command::backfill::run(arguments, session)),
+        #[cfg(feature = "kafka")]
+        Command::Tail(arguments) => command::tail::run(arguments, session),
         #[cfg(feature = "kafka")]
         Command::Produce(arguments) => command::produce::run(arguments, session),
         Command::ResetSource(arguments) => runtime.block_on(command::rewind::reset(arguments, session)),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rdkafka::Offset;
 use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
+use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers, Message, Timestamp};
 use rdkafka::util::Timeout;
 
@@ -19,6 +20,9 @@ impl ConsumerContext for Context {}
 
 /// How long a question to the cluster may take.
 const ASK: Duration = Duration::from_secs(20);
+/// How often a group's coordinator is asked again while it is being found, and how long after the last answer.
+const COORDINATOR_TRIES: u32 = 40;
+const COORDINATOR_WAIT: Duration = Duration::from_millis(500);
 
 /// Where reading starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +109,18 @@ impl Record<'_> {
     }
 }
 
+/// What comes next.
+#[derive(Debug)]
+pub enum Next<'a> {
+    /// A record.
+    Record(Record<'a>),
+    /// There is no further record of this partition now. Said by a consumer of [`Consumer::to_the_end`] alone, which should
+    /// read one topic: the client does not say which one's partition it is.
+    End(i32),
+    /// Nothing came in time.
+    Nothing,
+}
+
 /// A consumer. Its position moves with [`Consumer::poll`] alone.
 pub struct Consumer {
     inner: BaseConsumer<Context>,
@@ -128,6 +144,29 @@ impl Consumer {
         buffer_bytes: u64,
         tokens: Option<Arc<dyn Tokens>>,
     ) -> Result<Self, Error> {
+        Self::with(settings, group, buffer_bytes, tokens, false)
+    }
+
+    /// The same, which says where a partition's records end. See [`Next::End`].
+    ///
+    /// # Errors
+    /// As [`Consumer::new`].
+    pub fn to_the_end(
+        settings: &Settings,
+        group: &str,
+        buffer_bytes: u64,
+        tokens: Option<Arc<dyn Tokens>>,
+    ) -> Result<Self, Error> {
+        Self::with(settings, group, buffer_bytes, tokens, true)
+    }
+
+    fn with(
+        settings: &Settings,
+        group: &str,
+        buffer_bytes: u64,
+        tokens: Option<Arc<dyn Tokens>>,
+        ends: bool,
+    ) -> Result<Self, Error> {
         let context = Context::new(settings, tokens)?;
         let mut config = config(settings.for_consumer());
         let kilobytes = (buffer_bytes / 1024).max(1).to_string();
@@ -142,7 +181,7 @@ impl Consumer {
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", "earliest")
-            .set("enable.partition.eof", "false");
+            .set("enable.partition.eof", ends.to_string());
         let servers = settings.bootstrap_servers().to_owned();
         let inner = config.create_with_context(context).map_err(|e| Error::from_kafka(&e, &servers))?;
         Ok(Self { inner, servers })
@@ -227,20 +266,43 @@ impl Consumer {
         self.inner.assign(&list).map_err(|e| Error::from_kafka(&e, &self.servers))
     }
 
+    /// Reads one more partition from this offset on.
+    ///
+    /// # Errors
+    /// When the client does not take it.
+    pub fn read_also(&self, place: &Place, from: i64) -> Result<(), Error> {
+        let failed = |e: KafkaError| Error::from_kafka(&e, &self.servers);
+        let mut list = TopicPartitionList::with_capacity(1);
+        list.add_partition_offset(&place.topic, place.partition, Offset::Offset(from)).map_err(failed)?;
+        self.inner.incremental_assign(&list).map_err(failed)
+    }
+
     /// The next record, if one comes within a time.
     ///
     /// # Errors
-    /// What the cluster said of a partition. Connections that fail are tried again for ever; [`Consumer::trouble`] says so.
+    /// As [`Consumer::next`].
     pub fn poll(&self, wait: Duration) -> Result<Option<Record<'_>>, Error> {
+        Ok(match self.next(wait)? {
+            Next::Record(record) => Some(record),
+            Next::End(_) | Next::Nothing => None,
+        })
+    }
+
+    /// What comes within a time.
+    ///
+    /// # Errors
+    /// What the cluster said of a partition. Connections that fail are tried again for ever; [`Consumer::trouble`] says so.
+    pub fn next(&self, wait: Duration) -> Result<Next<'_>, Error> {
         match self.inner.poll(Timeout::After(wait)) {
-            None => Ok(None),
+            None => Ok(Next::Nothing),
             Some(Ok(message)) => {
                 self.inner.context().well();
-                Ok(Some(Record(message)))
+                Ok(Next::Record(Record(message)))
             }
+            Some(Err(KafkaError::PartitionEOF(partition))) => Ok(Next::End(partition)),
             Some(Err(error)) => match Error::from_kafka(&error, &self.servers) {
                 // It was said to the context, too.
-                Error::Unreachable { .. } | Error::Refused { .. } => Ok(None),
+                Error::Unreachable { .. } | Error::Refused { .. } => Ok(Next::Nothing),
                 error => Err(error),
             },
         }
@@ -270,14 +332,25 @@ impl Consumer {
 
     /// Asks the cluster, and listens meanwhile to what is said of the connections.
     fn ask<T>(&self, question: impl Fn(&BaseConsumer<Context>) -> rdkafka::error::KafkaResult<T>) -> Result<T, Error> {
-        let error = match question(&self.inner) {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
+        let mut left = COORDINATOR_TRIES;
+        let error = loop {
+            match question(&self.inner) {
+                Ok(answer) => return Ok(answer),
+                Err(error) if is_settling(&error) && left > 0 => left -= 1,
+                Err(error) => break error,
+            }
+            drop(self.inner.poll(Timeout::After(COORDINATOR_WAIT)));
         };
         // What was said while we waited is handed over now. No partition is read yet, or its records stay where they are.
         drop(self.inner.poll(Timeout::After(Duration::from_millis(200))));
         Err(self.inner.context().error(&error))
     }
+}
+
+/// Whether a group's coordinator is only just being found: after a broker's start, or with a group's first question.
+fn is_settling(error: &KafkaError) -> bool {
+    use rdkafka::types::RDKafkaErrorCode::{CoordinatorLoadInProgress, CoordinatorNotAvailable, NotCoordinator};
+    matches!(error.rdkafka_error_code(), Some(NotCoordinator | CoordinatorNotAvailable | CoordinatorLoadInProgress))
 }
 
 fn offsets_of(list: &TopicPartitionList) -> BTreeMap<Place, i64> {

@@ -219,7 +219,11 @@ struct Part {
     gaps: Intervals,
     filtered: Vec<(crate::coverage::Filtered, Intervals)>,
     ends: Vec<Sample>,
+    /// Whether what lies between its records was passed over.
     in_order: bool,
+    /// Whether what lies between it and others like it was, too. A backfill is read beside the stream: what it has not come to
+    /// yet lies below what the stream has.
+    goes_on: bool,
 }
 
 impl Part {
@@ -234,7 +238,8 @@ impl Part {
             filtered: covered.filtered.iter().map(|(why, offsets)| (*why, offsets.intersect(window))).collect(),
             ends: [covered.first, covered.last].into_iter().filter(|s| window.contains(s.offset)).collect(),
             // A replay hands over single records from anywhere: what lies between them says nothing.
-            in_order: object.origin == Origin::Stream,
+            in_order: object.origin != Origin::Replay,
+            goes_on: object.origin == Origin::Stream,
             delivered,
         })
     }
@@ -316,7 +321,9 @@ fn missing(known: &Known<'_>, reached: &Intervals, parts: &[(usize, Part)]) -> I
     let mut passed = reached.clone();
     for (_, part) in parts.iter().filter(|(_, p)| p.in_order) {
         inside = inside.union(&part.gaps);
-        passed = passed.union(&part.delivered).union(&part.gaps);
+        if part.goes_on {
+            passed = passed.union(&part.delivered).union(&part.gaps);
+        }
     }
     if known.open_holes {
         return inside;

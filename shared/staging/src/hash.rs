@@ -12,6 +12,7 @@
 //!
 //! "frazil.object-hash/1"                          20 bytes, without a length
 //! text(source) text(pipeline-file hash)
+//! 0x04 text(origin)                               "backfill" or "replay"; nothing for the stream's
 //! for each record, in the order of the event:
 //!   0x01 text(topic) i32 partition                only when either differs from the record before
 //!   0x02 i64 offset  i64 timestamp                milliseconds; i64 minimum where the record has none
@@ -29,6 +30,7 @@
 use model::coordinate::SourceId;
 use model::coverage::{Coverage, Filtered};
 use model::interval::Intervals;
+use model::verdict::Origin;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::key::ObjectHash;
@@ -86,6 +88,18 @@ impl ObjectHasher {
         hasher.text(source.as_str());
         hasher.text(pipeline_file_hash);
         hasher
+    }
+
+    /// Says how the records came, before the first of them: what a stream's object says of the offsets between its records,
+    /// another's does not.
+    pub fn origin(&mut self, origin: Origin) {
+        let name = match origin {
+            Origin::Stream => return,
+            Origin::Backfill => "backfill",
+            Origin::Replay => "replay",
+        };
+        self.bytes(&[4]);
+        self.text(name);
     }
 
     /// Adds the next record of the event.

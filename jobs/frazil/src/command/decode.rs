@@ -1,7 +1,7 @@
 //! `frazil decode`: what a payload would become.
 
-mod input;
-mod payload;
+pub(crate) mod input;
+pub(crate) mod payload;
 
 use std::io::Read;
 
@@ -21,9 +21,12 @@ const PAYLOAD_BYTES_MAX: u64 = 100 * 1024 * 1024;
 /// A line of such a payload in hexadecimal or base64, with what surrounds it.
 const LINE_BYTES_MAX: u64 = 2 * PAYLOAD_BYTES_MAX + 64 * 1024;
 
-/// The body of one payload's document.
-#[derive(Debug, Default, Serialize)]
-struct Body<'a> {
+/// The body of one payload's document. Its rows follow.
+#[derive(Debug, Serialize)]
+struct Body<'a, P> {
+    /// Where the record stands, where that is known.
+    #[serde(flatten)]
+    place: Option<P>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dead_letter: Option<DeadLetter<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -88,7 +91,7 @@ fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
 fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let decoded = reader.read(record)?;
     if session.output.json() {
-        document(&decoded, session)?;
+        document("decode", NOWHERE, &decoded, session)?;
     } else {
         match &decoded {
             Decoded::Rows(rows) => {
@@ -98,13 +101,7 @@ fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Resul
                     session.output.text(&table.trim_fmt())?;
                 }
             }
-            Decoded::Tombstone => session.output.text("a tombstone: no row")?,
-            Decoded::Filtered(Filtered::Explode) => session.output.text("nothing to explode: no row")?,
-            Decoded::Filtered(_) => session.output.text("left out by the filter: no row")?,
-            Decoded::Dead { class, path, message } => {
-                let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
-                session.output.text(&format!("a dead letter, {class}{at}: {message}"))?;
-            }
+            other => session.output.text(&other.said())?,
         }
     }
     Ok(decoded.exit())
@@ -142,7 +139,7 @@ fn lines(encoding: Encoding, beside: &Record, reader: &mut Reader, session: &mut
                     record.headers.clone_from(&beside.headers);
                 }
                 let decoded = reader.read(&record)?;
-                document(&decoded, session)?;
+                document("decode", NOWHERE, &decoded, session)?;
                 if decoded.exit() != Exit::Done && exit == Exit::Done {
                     exit = decoded.exit();
                 }
@@ -157,14 +154,30 @@ fn lines(encoding: Encoding, beside: &Record, reader: &mut Reader, session: &mut
     Ok(exit)
 }
 
-fn document(decoded: &Decoded, session: &mut Session<'_>) -> Result<(), Failure> {
-    let (rows, body) = match decoded {
-        Decoded::Rows(rows) => (rows.as_slice(), Body::default()),
-        Decoded::Tombstone => (&[][..], Body { tombstone: true, ..Body::default() }),
-        Decoded::Filtered(why) => (&[][..], Body { filtered: Some(*why), ..Body::default() }),
+/// Payloads that were pasted stand nowhere.
+const NOWHERE: Option<()> = None;
+
+/// One payload's answer, as a line of JSON.
+pub(crate) fn document(
+    command: &'static str,
+    place: Option<impl Serialize>,
+    decoded: &Decoded,
+    session: &mut Session<'_>,
+) -> Result<(), Failure> {
+    let mut body = Body { place, dead_letter: None, tombstone: false, filtered: None };
+    let rows = match decoded {
+        Decoded::Rows(rows) => rows.as_slice(),
+        Decoded::Tombstone => {
+            body.tombstone = true;
+            &[]
+        }
+        Decoded::Filtered(why) => {
+            body.filtered = Some(*why);
+            &[]
+        }
         Decoded::Dead { class, path, message } => {
-            let dead_letter = Some(DeadLetter { class, path, message });
-            return session.output.line("decode", &Body { dead_letter, ..Body::default() });
+            body.dead_letter = Some(DeadLetter { class, path, message });
+            return session.output.line(command, &body);
         }
     };
     let mut json = vec![b'['];
@@ -175,5 +188,5 @@ fn document(decoded: &Decoded, session: &mut Session<'_>) -> Result<(), Failure>
         json.extend_from_slice(&row.json);
     }
     json.push(b']');
-    session.output.document_with("decode", &body, "rows", &json)
+    session.output.document_with(command, &body, "rows", &json)
 }

@@ -1,5 +1,7 @@
 //! The commands. Each reads its arguments, works, and leaves one answer.
 
+#[cfg(feature = "kafka")]
+pub(crate) mod backfill;
 pub(crate) mod decode;
 pub(crate) mod demo;
 pub(crate) mod fold;
@@ -12,3 +14,5 @@ pub(crate) mod query;
 pub(crate) mod rewind;
 #[cfg(feature = "kafka")]
 pub(crate) mod run;
+#[cfg(feature = "kafka")]
+pub(crate) mod tail;

@@ -13,13 +13,13 @@ pub(super) enum Encoding {
 
 /// What a decoder needs of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// The key, where there is one.
-    pub(super) key: Option<Vec<u8>>,
+    pub(crate) key: Option<Vec<u8>>,
     /// The value; null is a tombstone.
-    pub(super) value: Option<Vec<u8>>,
+    pub(crate) value: Option<Vec<u8>>,
     /// Name and value of each header, in order.
-    pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
+    pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
 }
 
 impl Record {

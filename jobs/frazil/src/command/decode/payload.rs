@@ -19,16 +19,16 @@ use crate::value;
 
 /// One row, for programs and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(crate) struct Row {
     /// A JSON object.
-    pub(super) json: Vec<u8>,
+    pub(crate) json: Vec<u8>,
     /// Its columns with their values, in order.
-    pub(super) cells: Vec<[String; 2]>,
+    pub(crate) cells: Vec<[String; 2]>,
 }
 
 /// What became of a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Decoded {
+pub(crate) enum Decoded {
     /// Its rows.
     Rows(Vec<Row>),
     /// A null value: in the modes there are it makes no row.
@@ -40,6 +40,20 @@ pub(super) enum Decoded {
 }
 
 impl Decoded {
+    /// What is said of one that made no row.
+    pub(crate) fn said(&self) -> String {
+        match self {
+            Self::Rows(rows) => format!("{} rows", rows.len()),
+            Self::Tombstone => "a tombstone: no row".to_owned(),
+            Self::Filtered(Filtered::Explode) => "nothing to explode: no row".to_owned(),
+            Self::Filtered(_) => "left out by the filter: no row".to_owned(),
+            Self::Dead { class, path, message } => {
+                let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
+                format!("a dead letter, {class}{at}: {message}")
+            }
+        }
+    }
+
     /// The command was done; for a dead letter the answer is no.
     pub(super) const fn exit(&self) -> Exit {
         match self {
@@ -50,7 +64,7 @@ impl Decoded {
 }
 
 /// A pipeline's decoder.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     filter: Option<Filter>,
     decoder: Decoder,
     texts: Texts,
@@ -61,7 +75,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the schema can't be used, or the `[value]` or `[table]` block does not fit it.
-    pub(super) fn open(pipeline: &Pipeline, salt: Option<&Secret>) -> Result<Self, Failure> {
+    pub(crate) fn open(pipeline: &Pipeline, salt: Option<&Secret>) -> Result<Self, Failure> {
         let message = schema::load(&pipeline.value.schema).map_err(|e| codec_failure(&e))?;
         let columns = columns::plan_records(&message, &pipeline.value, &pipeline.table).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -82,7 +96,7 @@ impl Reader {
     ///
     /// # Errors
     /// Never for a bad payload, which is an answer.
-    pub(super) fn read(&mut self, record: &Record) -> Result<Decoded, Failure> {
+    pub(crate) fn read(&mut self, record: &Record) -> Result<Decoded, Failure> {
         let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
         match self.filter.as_mut().map_or(Ok(true), |filter| filter.takes(value)) {
             Ok(true) => {}

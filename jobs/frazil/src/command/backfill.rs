@@ -1,0 +1,106 @@
+//! `frazil backfill`: a stretch of a topic into its table, and then an end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kafka::consumer::Place;
+
+use crate::Session;
+use crate::arguments;
+use crate::kafka::settings;
+use crate::manners::exit::Exit;
+use crate::manners::failure::Failure;
+use crate::mapping::{Outcome, Read, Settings, Work};
+use crate::places::{self, Where};
+
+pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    let now = session.clock.now();
+    let [from, to] = [(&arguments.from, "--from"), (&arguments.to, "--to")]
+        .map(|(text, flag)| text.as_deref().map(|text| places::typed(text, flag, now)).transpose());
+    let (from, to) = (from?.unwrap_or(Where::Earliest), to?.unwrap_or(Where::Latest));
+    let settings = settings(&arguments.kafka, session)?;
+    let work = Work::open(arguments.named.pipeline.as_deref(), settings, None, session).await?;
+    let consumer = work.consumer(&format!("frazil-{}", work.id))?;
+    let all = places::of_topics(&consumer, &work.pipeline.source.topics, arguments.topic.as_deref())?;
+    // Offsets that are typed name the partitions that are meant.
+    let named = |place: &Where, flag| match place {
+        Where::Offsets(_) => places::resolve(&consumer, &all, place, flag).map(Some),
+        _ => Ok(None),
+    };
+    let (named_from, named_to) = (named(&from, "--from")?, named(&to, "--to")?);
+    let is_meant =
+        |place: &&Place| [&named_from, &named_to].into_iter().flatten().all(|named| named.contains_key(place));
+    let found: Vec<Place> = all.iter().filter(is_meant).cloned().collect();
+    let offsets = |named: Option<BTreeMap<Place, i64>>, place: &Where, flag| match named {
+        Some(named) => Ok(named.into_iter().filter(|(place, _)| found.contains(place)).collect()),
+        None => places::resolve(&consumer, &found, place, flag),
+    };
+    let (from, until) = (offsets(named_from, &from, "--from")?, offsets(named_to, &to, "--to")?);
+    drop(consumer);
+    let backwards = from.iter().find(|(place, from)| until.get(place).is_some_and(|until| until < from));
+    if let Some((place, from)) = backwards.filter(|_| arguments.from.is_some() && arguments.to.is_some()) {
+        let Place { topic, partition } = place;
+        let message =
+            format!("topic `{topic}`, partition {partition}: it would end before offset {from}, where it begins");
+        return Err(Failure::usage("usage", message).at("--from").remedy("give an end that lies behind the beginning"));
+    }
+    if arguments.dry_run {
+        return planned(&from, &until, session);
+    }
+    let mapping = Settings {
+        batch: arguments.mapping.batch,
+        window: Duration::from_millis(arguments.mapping.window_ms),
+        bisect: arguments.mapping.bisect,
+        idle: None,
+        refresh: Duration::MAX,
+    };
+    let read = Read { from, until: Some(until), group: None, pollers: arguments.mapping.pollers.get(), mapping };
+    let outcome = work.carry_out(read, session).await?;
+    session.output.reply("backfill", &outcome, Outcome::human)?;
+    Ok(Exit::Done)
+}
+
+#[derive(Debug, serde::Serialize)]
+struct Planned<'a> {
+    dry_run: bool,
+    /// Offsets between the two ends; as many records at most.
+    records_at_most: u64,
+    partitions: Vec<Stretch<'a>>,
+}
+
+#[derive(Debug, serde::Serialize)]
+struct Stretch<'a> {
+    topic: &'a str,
+    partition: i32,
+    from: i64,
+    /// The first offset that is not read.
+    to: i64,
+}
+
+fn planned(
+    from: &BTreeMap<Place, i64>,
+    until: &BTreeMap<Place, i64>,
+    session: &mut Session<'_>,
+) -> Result<Exit, Failure> {
+    let stretch = |(place, from): (&'_ Place, &i64)| {
+        let to = until.get(place).copied().unwrap_or(*from).max(*from);
+        (place.clone(), *from, to)
+    };
+    let stretches: Vec<_> = from.iter().map(stretch).collect();
+    let body = Planned {
+        dry_run: true,
+        records_at_most: stretches.iter().map(|(_, from, to)| (to - from).unsigned_abs()).sum(),
+        partitions: stretches
+            .iter()
+            .map(|(place, from, to)| Stretch { topic: &place.topic, partition: place.partition, from: *from, to: *to })
+            .collect(),
+    };
+    let human = |body: &Planned<'_>| {
+        let lines =
+            body.partitions.iter().map(|p| format!("{}-{}: offsets {} to {}", p.topic, p.partition, p.from, p.to - 1));
+        let lines: Vec<String> = lines.collect();
+        format!("at most {} records would be read\n{}", body.records_at_most, lines.join("\n"))
+    };
+    session.output.reply("backfill", &body, human)?;
+    Ok(Exit::Done)
+}

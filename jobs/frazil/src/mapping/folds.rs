@@ -1,0 +1,82 @@
+//! Folds beside the pollers, on the pipeline's triggers.
+
+#![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
+
+use std::time::{Duration, Instant};
+
+use fold::Fold;
+use model::failure::Kind;
+
+use super::Shared;
+use crate::command;
+use crate::manners::failure::Failure;
+
+/// How often the triggers of a fold are looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// The first wait after a fold that failed, and the longest.
+const BACKOFF_FIRST: Duration = Duration::from_secs(5);
+const BACKOFF_MAX: Duration = Duration::from_secs(300);
+
+/// What the folds came to.
+#[derive(Debug, Default)]
+pub(crate) struct Folded {
+    pub(crate) folds: u64,
+    pub(crate) rows_added: u64,
+    pub(crate) time: Duration,
+    pub(crate) failure: Option<Failure>,
+}
+
+/// Folds on the pipeline's triggers until all pollers have ended, and then what is left.
+pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize) -> Result<Folded, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::of(Kind::Retry, "runtime.start", &e))?;
+    let triggers = &fold.pipeline.fold;
+    let mut folded = Folded::default();
+    // What an earlier process staged may wait, too.
+    let begun = Instant::now();
+    let mut is_first = true;
+    let mut not_before = Instant::now();
+    let mut backoff = BACKOFF_FIRST;
+    loop {
+        let has_ended = shared.ended() == pollers;
+        let waiting = shared.waiting();
+        let age = waiting.since.or(is_first.then_some(begun)).map(|since| since.elapsed());
+        let is_due = age.is_some_and(|age| age.as_secs() >= triggers.max_age_seconds)
+            || waiting.rows >= triggers.max_rows
+            || waiting.bytes >= triggers.max_bytes;
+        if has_ended || (is_due && Instant::now() >= not_before) {
+            let taken = shared.take_waiting();
+            is_first = false;
+            let started = Instant::now();
+            let outcome = runtime.block_on(fold.drain(|_| {}));
+            folded.time += started.elapsed();
+            match outcome {
+                Ok(report) => {
+                    folded.folds += report.runs;
+                    folded.rows_added += report.tables.iter().map(|table| table.rows_added).sum::<u64>();
+                    folded.failure = None;
+                    backoff = BACKOFF_FIRST;
+                }
+                Err(error) => {
+                    let failure = command::fold::failed(&error);
+                    tracing::warn!(
+                        rows = taken.rows,
+                        "a fold failed, and what is staged waits: {}; {}",
+                        failure.message,
+                        failure.advice().unwrap_or("it is tried again")
+                    );
+                    folded.failure = Some(failure);
+                    is_first = true;
+                    not_before = Instant::now() + backoff;
+                    backoff = (backoff * 2).min(BACKOFF_MAX);
+                }
+            }
+            if has_ended {
+                return Ok(folded);
+            }
+        }
+        std::thread::park_timeout(LOOK);
+    }
+}
