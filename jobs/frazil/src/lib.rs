@@ -19,6 +19,8 @@ pub mod manners;
 #[cfg(feature = "kafka")]
 mod mapping;
 mod moment;
+#[cfg(feature = "kafka")]
+mod msk;
 mod query;
 mod remote;
 mod tables;

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::Session;
 use crate::arguments;
 use crate::environment;
-use crate::kafka::{failed, settings};
+use crate::kafka::{failed, settings, tokens};
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::mapping::{Poller, Settings, Shared};
@@ -67,6 +67,7 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
     let settings = settings(&arguments.kafka, session)?;
+    let tokens = tokens(&settings, session)?;
     if pipeline.source.name.is_none() {
         return Err(Failure::usage("ingest.no_source", "the pipeline does not say which cluster it reads")
             .remedy("set `name` under [source] in the pipeline file: it stays when brokers come and go"));
@@ -82,7 +83,7 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
 
     let group = settings.group().map_or_else(|| format!("frazil-{id}"), str::to_owned);
     let pollers = arguments.pollers.get();
-    let new = || Consumer::new(&settings, &group, AHEAD_BYTES / pollers as u64, None).map_err(|e| failed(&e));
+    let new = || Consumer::new(&settings, &group, AHEAD_BYTES / pollers as u64, tokens.clone()).map_err(|e| failed(&e));
     let first = new()?;
     let next = positions(&first, &pipeline.source.topics, arguments, session)?;
     let source = format!(
