@@ -38,12 +38,22 @@ RECORDS = 2000
 PATIENCE = 120
 
 KEY, SECRET = "AKIDKNOWNPRODUCE", "iam-geheim-3/+"
-RUN_KEY = "AKIDKNOWNRUN"
+RUN_KEY, ROLE_KEY, PROFILE_KEY = "AKIDKNOWNRUN", "AKIDKNOWNROLE", "AKIDPROFILE"
+ROLE = "arn:aws:iam::123456789012:role/reader"
 IAM = """\
 security.protocol=SASL_SSL
 sasl.mechanism=AWS_MSK_IAM
 sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required;
 sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler
+"""
+# The same login as Java's clients have it where they carry a bearer token themselves.
+IAM_ROLE = f"""\
+security.protocol=SASL_SSL
+sasl.mechanism=OAUTHBEARER
+sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required awsProfileName="dev" \\
+  awsRoleArn="{ROLE}" awsRoleSessionName="night" awsStsRegion="us-east-1";
+sasl.login.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler
+sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler
 """
 
 
@@ -76,7 +86,7 @@ class Ways:
             "scram-256-tls": ("SCRAMTLS", sasl("SASL_SSL", "SCRAM-SHA-256")),
             "scram-512-tls": ("SCRAMTLS", sasl("SASL_SSL", "SCRAM-SHA-512")),
         }
-        self.iam = f"{IAM}{trust}"
+        self.iam, self.iam_role = f"{IAM}{trust}", f"{IAM_ROLE}{trust}"
         wrong, settings = "kafka.refused", "kafka.settings"
         # Name: listener or address, file, exit code, error's code, what the line or its remedy has to say.
         self.bad = {
@@ -115,26 +125,42 @@ class Ways:
 
 
 class Credentials(http.server.ThreadingHTTPServer):
-    """Gives out credentials of ten seconds, as a container's agent does."""
+    """Gives out credentials of ten seconds, as a container's agent does, and those of a role, as STS does."""
 
     def __init__(self):
         self.given: dict[str, botocore.credentials.Credentials] = {}
+        self.asked: list[tuple[str, dict]] = []
         super().__init__(("127.0.0.1", 0), self.Answer)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def give(self, holder: str, seconds: int) -> dict[str, str]:
+        number = len(self.given)
+        key, secret, token = f"{holder}{number}", f"{SECRET}{number}", f"session+geheim/{number}=="
+        self.given[key] = botocore.credentials.Credentials(key, secret, token)
+        ends = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
+        return {"AccessKeyId": key, "SecretAccessKey": secret, "Token": token, "Expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
     class Answer(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            number = len(self.server.given)
-            key, secret, token = f"{RUN_KEY}{number}", f"{SECRET}{number}", f"session+geheim/{number}=="
-            self.server.given[key] = botocore.credentials.Credentials(key, secret, token)
-            ends = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=10)
-            body = json.dumps({"AccessKeyId": key, "SecretAccessKey": secret, "Token": token,
-                               "Expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ")}).encode()
+            self.answer("application/json", json.dumps(self.server.give(RUN_KEY, 10)))
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            self.server.asked.append((self.headers["Authorization"], dict(urllib.parse.parse_qsl(body))))
+            given = self.server.give(ROLE_KEY, 900)
+            given["SessionToken"] = given.pop("Token")
+            members = "".join(f"<{name}>{value}</{name}>" for name, value in given.items())
+            user = f"<AssumedRoleUser><Arn>{ROLE}</Arn><AssumedRoleId>AROA:night</AssumedRoleId></AssumedRoleUser>"
+            result = f"<AssumeRoleResult>{user}<Credentials>{members}</Credentials></AssumeRoleResult>"
+            space = "https://sts.amazonaws.com/doc/2011-06-15/"
+            self.answer("text/xml", f'<AssumeRoleResponse xmlns="{space}">{result}</AssumeRoleResponse>')
+
+        def answer(self, kind: str, body: str) -> None:
             self.send_response(200)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(body.encode())
 
         def log_message(self, *_):
             pass
@@ -220,6 +246,7 @@ class Auth:
         ran = json.loads(out)
         if not (ran["ok"] and ran["records"] == sent == ran["rows_in_table"]):
             raise SystemExit(f"{name}: {sent} records sent, and {ran}")
+        as_role = self.as_role(name, agent, where)
         tokens = self.tokens("")
         credentials = agent.given | {KEY: botocore.credentials.Credentials(KEY, SECRET)}
         for token, url in tokens.items():
@@ -237,7 +264,28 @@ class Auth:
             raise SystemExit(f"{name}: nothing is logged of tokens, and no secret could be")
         self.silent(project, secrets)
         agent.shutdown()
-        return [f"{name}: {sent} records there and back; {len(of_run)} tokens renewed, all {len(tokens)} as botocore signs them"]
+        return [
+            f"{name}: {sent} records there and back, and {as_role} sent as a role that a profile assumed",
+            f"{name}: {len(of_run)} tokens of one run, each as the last ran out; all {len(tokens)} as botocore signs them",
+        ]
+
+    def as_role(self, topic: str, agent: Credentials, where: tuple) -> int:
+        """A role that is assumed by a profile, though the environment holds keys of somebody else."""
+        profile = self.work / "credentials"
+        profile.write_text(f"[dev]\naws_access_key_id = {PROFILE_KEY}\naws_secret_access_key = {SECRET}\n")
+        env = {"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIDOTHER", "AWS_SECRET_ACCESS_KEY": "another",
+               "AWS_SHARED_CREDENTIALS_FILE": str(profile), "AWS_ENDPOINT_URL_STS": f"http://127.0.0.1:{agent.server_port}"}
+        project = self.project("iam-role", self.ways.iam_role, env)
+        sent = project("produce", *where, "--topic", topic, "--records", RECORDS, "--seed", 3, "-vv")["sent"]
+        for signed, asked in agent.asked:
+            if f"Credential={PROFILE_KEY}/" not in signed or "/us-east-1/sts/" not in signed:
+                raise SystemExit(f"STS was asked by somebody else: {signed}")
+            if (asked["Action"], asked["RoleArn"], asked["RoleSessionName"]) != ("AssumeRole", ROLE, "night"):
+                raise SystemExit(f"STS was asked for something else: {asked}")
+        if not agent.asked or not self.tokens(ROLE_KEY):
+            raise SystemExit("nobody logged in as the role")
+        self.silent(project, [SECRET, "session+geheim", *self.tokens("")])
+        return sent
 
     def tokens(self, key: str) -> dict[str, str]:
         """The tokens that the broker took from holders of this access key, and their URLs."""

@@ -45,6 +45,9 @@ const FIRST: [Duration; 4] =
 pub(crate) const HEAR_TIMES: usize = 20;
 pub(crate) const HEAR: Duration = Duration::from_millis(10);
 
+/// What librdkafka's log says where the other side closed a connection.
+const CLOSED: &[&str] = &["closed by peer", "reset by peer", "Broken pipe"];
+
 /// The principal of a token: MSK asks for one, and looks into the token for who it is.
 const PRINCIPAL: &str = "frazil";
 
@@ -108,7 +111,7 @@ impl ClientContext for Context {
 
     fn log(&self, level: RDKafkaLogLevel, fac: &str, message: &str) {
         // A connection that the other side closes is no error to librdkafka; it is in its log alone.
-        if fac == "FAIL" && message.contains("closed by peer") {
+        if fac == "FAIL" && CLOSED.iter().any(|words| message.contains(words)) {
             self.closed.store(true, Ordering::Relaxed);
         }
         match level {
