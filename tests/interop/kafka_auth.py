@@ -55,6 +55,10 @@ sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginMo
 sasl.login.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler
 sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler
 """
+# A token that says by itself who it is.
+UNSECURED = """\
+sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="ann";
+"""
 
 
 def login(module: str, password: str = PASSWORD) -> str:
@@ -99,6 +103,7 @@ class Ways:
             "other-mechanism": ("PLAIN", sasl("SASL_PLAINTEXT", "SCRAM-SHA-256"), 2, wrong, ["mechanism"]),
             "expired-certificate": ("EXPIRED", ssl, 2, wrong, ["certificate", "until when"]),
             "unknown-authority": ("STRANGER", ssl, 2, wrong, ["certificate", "who signed"]),
+            "no-authority": ("TLS", "security.protocol=SSL\n", 2, wrong, ["certificate", "who signed"]),
             "other-host": ("localhost:{TLS}", ssl, 2, wrong, ["certificate", "whom they name"]),
             "no-client-certificate": ("MTLS", ssl, 2, wrong, ["certificate"]),
             "expired-client": ("MTLS", f"{ssl}{pkcs12}/expired-client.p12\n", 2, wrong, ["certificate"]),
@@ -111,8 +116,8 @@ class Ways:
             "no-authority-file": ("TLS", ssl.replace("ca.pem", "gone.pem"), 2, settings, ["ssl.ca.location", "gone.pem"]),
             "wrong-store-password": ("MTLS", f"{ssl}{pkcs12}/client.p12\n".replace(STORE_PASSWORD, "falsch"), 2, settings,
                                      ["ssl.keystore"]),
-            "bearer": ("BEARER", f"{self.iam.replace('AWS_MSK_IAM', 'OAUTHBEARER').replace('msk.auth', 'my')}", 2, settings,
-                       ["OAuthBearerLoginModule"]),
+            "bearer": ("BEARER", f"security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n{trust}{UNSECURED}", 2, settings,
+                       ["client.properties:2", "OAUTHBEARER", "AWS_MSK_IAM"]),
             "iam-no-region": ("BEARER", self.iam, 2, "aws.settings", ["region", "AWS_REGION"]),
             "iam-no-credentials": ("BEARER", self.iam, 2, "aws.settings", ["credentials", "AWS_PROFILE"]),
             "iam-no-profile": ("BEARER", self.iam.replace("required", 'required awsProfileName="gone"'), 2, "aws.settings",

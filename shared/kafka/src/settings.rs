@@ -128,6 +128,7 @@ impl Settings {
         reading.trust();
         reading.identity();
         reading.rest();
+        reading.authorities();
         let bootstrap_servers = reading.bootstrap(given);
         let Reading { faults, both, consumer, producer, login, .. } = reading;
         match faults.is_empty() {

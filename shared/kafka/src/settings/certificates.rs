@@ -37,6 +37,15 @@ impl Reading {
         }
     }
 
+    /// Whom a client trusts where no line says it: the system's authorities, as Java trusts its own. The OpenSSL that is
+    /// built in would look for them in a folder of its own.
+    pub(super) fn authorities(&mut self) {
+        let is_tls = self.both.get("security.protocol").is_some_and(|protocol| protocol.ends_with("SSL"));
+        if is_tls && !self.both.contains_key("ssl.ca.location") && !self.both.contains_key("ssl.ca.pem") {
+            self.set("ssl.ca.location", "probe");
+        }
+    }
+
     /// The certificate that a client shows.
     pub(super) fn identity(&mut self) {
         let kind = self.take("ssl.keystore.type");

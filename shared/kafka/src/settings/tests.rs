@@ -53,6 +53,13 @@ fn javas_lines_become_librdkafkas() {
             ("ssl.keystore.password", "x"),
         ])
     );
+    for text in ["security.protocol=SSL", "security.protocol=SASL_SSL\nsasl.username=a\nsasl.password=b"] {
+        assert_eq!(consumer(text, &[])["ssl.ca.location"], "probe", "{text}");
+    }
+    for text in ["", "security.protocol=PLAINTEXT", "security.protocol=SSL\nssl.ca.pem=x"] {
+        assert!(!consumer(text, &[]).contains_key("ssl.ca.location"), "{text}");
+    }
+    assert_eq!(consumer("security.protocol=SSL\nssl.ca.location=/ca", &[])["ssl.ca.location"], "/ca");
     let pem = consumer("ssl.keystore.type=PEM\nssl.keystore.location=/k.pem\nssl.key.password=x", &[]);
     assert_eq!(
         (&*pem["ssl.certificate.location"], &*pem["ssl.key.location"], &*pem["ssl.key.password"]),
