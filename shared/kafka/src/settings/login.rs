@@ -31,10 +31,14 @@ impl Reading {
                 ),
             }
         }
-        let is_iams = |line: &Line| IAM_HANDLERS.iter().any(|class| line.value.trim().ends_with(class));
-        let is_iam = handlers.iter().flatten().any(is_iams);
+        let carries_tokens = mechanism.as_ref().is_some_and(|line| {
+            ["AWS_MSK_IAM", "OAUTHBEARER"].iter().any(|name| line.value.trim().eq_ignore_ascii_case(name))
+        });
+        let is_known =
+            |line: &Line| carries_tokens && IAM_HANDLERS.iter().any(|class| line.value.trim().ends_with(class));
+        let is_iam = handlers.iter().flatten().any(is_known);
         for (name, line) in HANDLERS.iter().zip(&handlers) {
-            if let Some(line) = line.as_ref().filter(|line| !is_iams(line)) {
+            if let Some(line) = line.as_ref().filter(|line| !is_known(line)) {
                 self.fault(
                     &line.place,
                     format!("`{name}` names a Java class, which only a Java client can load"),
@@ -125,6 +129,10 @@ impl Reading {
 
     fn msk_iam(&mut self, login: Option<(String, jaas::Login)>, module: &str) {
         self.set("sasl.mechanism", "OAUTHBEARER");
+        if self.both.get("security.protocol").is_some_and(|protocol| protocol == "SASL_PLAINTEXT") {
+            let message = "whoever listens on the way could use the token of an AWS login";
+            self.fault("security.protocol", message, "set `security.protocol` to SASL_SSL");
+        }
         let mut told = MskIam::default();
         if let Some((place, mut login)) = login {
             self.module(&place, &login, module);

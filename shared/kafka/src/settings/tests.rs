@@ -97,6 +97,10 @@ fn msk_iam_is_a_bearer_token_whose_signer_is_told_what_the_module_was() {
     );
     check(bearer, "", MskIam::default());
     check(bearer, "awsProfileName=dev", MskIam { profile: some("dev"), ..MskIam::default() });
+    let said = read(&format!("{iam};").replace("SASL_SSL", "SASL_PLAINTEXT"), &[]).unwrap_err().to_string();
+    assert!(said.contains("set `security.protocol` to SASL_SSL"), "{said}");
+    let said = read("sasl.client.callback.handler.class=x.IAMClientCallbackHandler", &[]).unwrap_err().to_string();
+    assert!(said.contains("sasl.client.callback.handler.class"), "{said}");
     let said = read(&format!("{iam} awsRoleSecretAccessKey=\"geheim\";"), &[]).unwrap_err().to_string();
     assert!(said.contains("awsRoleSecretAccessKey") && !said.contains("geheim"), "{said}");
 }
