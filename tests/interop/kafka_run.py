@@ -43,8 +43,8 @@ max_age = "{age}"
 
 
 class Project:
-    def __init__(self, binary: pathlib.Path, folder: pathlib.Path, topic: str):
-        self.binary, self.folder = binary, folder
+    def __init__(self, binary: pathlib.Path, folder: pathlib.Path, topic: str, env: dict | None = None):
+        self.binary, self.folder, self.env = binary, folder, env
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "pipelines").mkdir(parents=True)
         (folder / "schemas").mkdir()
@@ -54,7 +54,7 @@ class Project:
 
     def start(self, *arguments) -> subprocess.Popen:
         command = [str(self.binary), *map(str, arguments)]
-        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=self.log)
+        return subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=self.log)
 
     def __call__(self, *arguments) -> dict:
         process = self.start(*arguments, "--json")

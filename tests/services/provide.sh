@@ -41,6 +41,8 @@ need_kcat() { command -v kcat >/dev/null || apt_get kcat; }
 
 need_java() { command -v java >/dev/null || apt_get default-jre-headless; }
 
+need_jdk() { command -v javac >/dev/null || apt_get default-jdk-headless; }
+
 # The broker's jars, resolved once by Maven; nothing is fetched while the folder is whole.
 need_kafka() {
   need_java || return 1

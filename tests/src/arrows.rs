@@ -57,6 +57,7 @@ const RESTRICTED: &[(&str, &[&str])] = &[
     ("iceberg", &["table", "aws", "fold", "maintain", "frazil", TESTKIT]),
     ("aws-config", &["aws", "frazil"]),
     ("aws-sdk-s3", &["aws", "frazil"]),
+    ("aws-sigv4", &["aws", "frazil"]),
     ("datafusion", &["frazil"]),
     ("rdkafka", &["kafka", "frazil"]),
     ("rusqlite", &["table", "aws", "fold", "maintain", "frazil", TESTKIT]),

@@ -1,6 +1,8 @@
 //! Kafka as the command line reaches it: the flags of Kafka's own tools, and failures as commands say them.
 
-use kafka::{Given, Login, Settings};
+use std::sync::Arc;
+
+use kafka::{Given, Login, Settings, Tokens};
 
 use crate::Session;
 use crate::arguments;
@@ -23,17 +25,28 @@ pub(crate) fn settings(flags: &arguments::Kafka, session: &Session<'_>) -> Resul
         file: text.as_deref().map(|text| (name.as_str(), text)),
         properties: &flags.command_property,
     };
-    let settings = Settings::read(&given).map_err(|faults| {
-        let lines: Vec<String> = faults.0.iter().map(ToString::to_string).collect();
-        let failure =
-            Failure::usage("kafka.settings", format!("client settings that can't be used:\n{}", lines.join("\n")));
-        failure.remedy("mend these lines")
-    })?;
+    Settings::read(&given).map_err(|faults| match &faults.0[..] {
+        [fault] => {
+            let message = format!("{}: {}", fault.place, fault.message);
+            Failure::usage("kafka.settings", message).remedy(&fault.remedy)
+        }
+        several => {
+            let lines: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let message = format!("client settings that can't be used:\n{}", lines.join("\n"));
+            Failure::usage("kafka.settings", message).remedy("mend these lines")
+        }
+    })
+}
+
+/// Whoever makes the tokens that these settings ask for, once one was made; none where they ask for none.
+///
+/// # Errors
+/// When no token can be made.
+pub(crate) fn tokens(settings: &Settings, session: &Session<'_>) -> Result<Option<Arc<dyn Tokens>>, Failure> {
     match settings.login() {
-        Login::Plain => Ok(settings),
-        Login::MskIam(_) => {
-            Err(Failure::usage("kafka.settings", "AWS_MSK_IAM is not among the logins of this version")
-                .remedy("use SASL_SSL with SCRAM-SHA-512, or a client certificate"))
+        Login::Plain => Ok(None),
+        Login::MskIam(told) => {
+            crate::msk::tokens(told, settings.bootstrap_servers(), Arc::clone(&session.clock)).map(Some)
         }
     }
 }

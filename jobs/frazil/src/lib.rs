@@ -20,6 +20,8 @@ pub mod manners;
 mod mapping;
 mod moment;
 #[cfg(feature = "kafka")]
+mod msk;
+#[cfg(feature = "kafka")]
 mod places;
 mod query;
 mod remote;

@@ -7,11 +7,15 @@
 
 #![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use kafka::consumer::Place;
+
 mod folds;
+mod partitions;
 mod poller;
 mod work;
 
@@ -43,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) form: AtomicU64,
     pub(crate) ingest: AtomicU64,
     waiting: Mutex<Waiting>,
+    /// Partitions that topics got meanwhile, by the number of the poller that is to read them.
+    added: Mutex<BTreeMap<usize, Vec<(Place, i64)>>>,
     /// Pollers that have ended.
     ended: AtomicUsize,
 }
@@ -69,6 +75,17 @@ impl Shared {
 
     fn locked(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A poller is to read one more partition, from an offset on.
+    fn add(&self, poller: usize, place: Place, from: i64) {
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        added.entry(poller).or_default().push((place, from));
+    }
+
+    /// What a poller is to read besides.
+    fn take_added(&self, poller: usize) -> Vec<(Place, i64)> {
+        self.added.lock().unwrap_or_else(PoisonError::into_inner).remove(&poller).unwrap_or_default()
     }
 
     fn staged(&self, rows: u64, bytes: u64) {

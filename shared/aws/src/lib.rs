@@ -2,9 +2,14 @@
 //!
 //! Entry point: [`s3::S3`], one client, made from the SDK's own chain of settings and credentials. [`s3::S3::store`]
 //! makes a `staging` store of a bucket; with the feature `storage`, [`s3::S3::file_io`] makes Iceberg's files of it.
+//! [`msk::Signer`] makes tokens for the brokers of Amazon MSK.
 //!
 //! Every feature stands alone, so that ingest takes the store and never links `iceberg`. Nothing here reads the
 //! environment but the SDK, and nothing here says a secret: messages hold names, codes and what the service wrote.
 
+#[cfg(feature = "msk")]
+pub mod msk;
 #[cfg(feature = "store")]
 pub mod s3;
+#[cfg(any(feature = "msk", feature = "store"))]
+mod sdk;

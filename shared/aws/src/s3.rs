@@ -7,14 +7,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use aws_config::BehaviorVersion;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{Builder, Region};
-use aws_smithy_http_client::tls;
 use aws_types::SdkConfig;
 use aws_types::service_config::ServiceConfigKey;
 use model::failure::Kind;
+
+use crate::sdk;
 
 mod call;
 mod fault;
@@ -32,10 +32,6 @@ pub use store::S3Store;
 /// How long one attempt may take until the answer's head is there. The largest body of one request is a few times 8 MiB,
 /// which a line of 2 Mbit/s still carries; bodies that stand still are ended much earlier by the SDK.
 const ATTEMPT: Duration = Duration::from_secs(120);
-
-/// How long a connection is kept for the next call. S3 closes idle ones after some twenty seconds; a conditional put on one
-/// that is closed already would not know its outcome.
-const IDLE: Duration = Duration::from_secs(15);
 
 /// Where requests are signed for when an endpoint is given and no region: what such services take when nothing is said.
 const REGION_OF_ENDPOINTS: &str = "us-east-1";
@@ -83,12 +79,7 @@ impl S3 {
     /// # Errors
     /// When no region is known.
     pub async fn connect() -> Result<Self, ConnectError> {
-        let http = aws_smithy_http_client::Builder::new()
-            .pool_idle_timeout(IDLE)
-            .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
-            .build_https();
-        // The SDK's defaults as of one date: a later SDK must not change timeouts or retries behind our back.
-        let shared = aws_config::defaults(BehaviorVersion::v2026_01_12()).http_client(http).load().await;
+        let shared = sdk::settings().load().await;
         let timeouts = shared.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
         let config = Builder::from(&shared).timeout_config(timeouts.operation_attempt_timeout(ATTEMPT).build());
         let config = match (has_endpoint(&shared), shared.region()) {

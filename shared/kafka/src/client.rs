@@ -1,11 +1,14 @@
 //! What consumers and producers share: tokens, and what the client says of its connections.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use rdkafka::client::{ClientContext, OAuthToken};
+use rdkafka::client::{Client, ClientContext, OAuthToken};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::util::Timeout;
 
 use crate::error::Error;
 use crate::settings::{Login, Settings};
@@ -33,6 +36,18 @@ pub trait Tokens: fmt::Debug + Send + Sync {
     fn token(&self) -> Result<Token, String>;
 }
 
+/// How long a client waits for the first answer of a cluster, try by try. Between two tries it is heard why there was none:
+/// a wrong password is known long before the last of them.
+const FIRST: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4), Duration::from_secs(8)];
+
+/// How often, and how long each time, a client listens to what is said of its connections: each time hands over one thing.
+pub(crate) const HEAR_TIMES: usize = 20;
+pub(crate) const HEAR: Duration = Duration::from_millis(10);
+
+/// What librdkafka's log says where the other side closed a connection.
+const CLOSED: &[&str] = &["closed by peer", "reset by peer", "Broken pipe"];
+
 /// The principal of a token: MSK asks for one, and looks into the token for who it is.
 const PRINCIPAL: &str = "frazil";
 
@@ -41,6 +56,8 @@ pub(crate) struct Context {
     servers: String,
     tokens: Option<Arc<dyn Tokens>>,
     last: Mutex<Option<Error>>,
+    /// Whether the other side ever closed a connection.
+    closed: AtomicBool,
 }
 
 impl Context {
@@ -50,7 +67,12 @@ impl Context {
                 "AWS_MSK_IAM needs AWS credentials, and this build has nothing that asks for them".to_owned(),
             ));
         }
-        Ok(Self { servers: settings.bootstrap_servers().to_owned(), tokens, last: Mutex::default() })
+        Ok(Self {
+            servers: settings.bootstrap_servers().to_owned(),
+            tokens,
+            last: Mutex::default(),
+            closed: AtomicBool::new(false),
+        })
     }
 
     /// What is wrong, as exactly as it is known: the call's own error, or what was last said of the connections.
@@ -75,10 +97,10 @@ impl Context {
         }
     }
 
-    fn say(&self, error: Error) {
+    fn say(&self, error: Error, is_summary: bool) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // "All brokers are down" follows on what says why.
-        if error.is_telling() || !last.as_ref().is_some_and(Error::is_telling) {
+        let keeps = last.as_ref().is_some_and(|last| is_summary || (last.is_telling() && !error.is_telling()));
+        if !keeps {
             *last = Some(error);
         }
     }
@@ -88,6 +110,10 @@ impl ClientContext for Context {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn log(&self, level: RDKafkaLogLevel, fac: &str, message: &str) {
+        // A connection that the other side closes is no error to librdkafka; it is in its log alone.
+        if fac == "FAIL" && CLOSED.iter().any(|words| message.contains(words)) {
+            self.closed.store(true, Ordering::Relaxed);
+        }
         match level {
             RDKafkaLogLevel::Debug | RDKafkaLogLevel::Info => tracing::debug!(fac, message, "librdkafka"),
             // What matters comes as an error, too; this is for those who look closer.
@@ -97,7 +123,9 @@ impl ClientContext for Context {
 
     fn error(&self, error: KafkaError, reason: &str) {
         if let Some(code) = error.rdkafka_error_code() {
-            self.say(Error::of(code, reason, &self.servers));
+            // "All brokers are down" follows on what says why.
+            let is_summary = code == RDKafkaErrorCode::AllBrokersDown;
+            self.say(Error::of(code, reason, &self.servers), is_summary);
         }
     }
 
@@ -108,19 +136,57 @@ impl ClientContext for Context {
                 Ok(OAuthToken { token: value, principal_name: PRINCIPAL.to_owned(), lifetime_ms: expires_ms })
             }
             Err(why) => {
-                self.say(Error::Refused {
-                    servers: self.servers.clone(),
-                    why: format!("no token could be made: {why}"),
-                });
+                self.say(Error::NoToken(why.clone()), false);
                 Err(why.into())
             }
         }
     }
 }
 
+/// The partitions of a topic, by a client's first question to its cluster. `hear` hands over what is said of the
+/// connections; a token is made there, too.
+pub(crate) fn partitions<C: ClientContext>(
+    client: &Client<C>,
+    context: &Context,
+    topic: &str,
+    hear: impl Fn(),
+) -> Result<Vec<i32>, Error> {
+    let mut failed = None;
+    hear();
+    for (n, wait) in FIRST.into_iter().enumerate() {
+        if let Some(error) = context.last().filter(Error::is_telling) {
+            return Err(error);
+        }
+        if n >= 2 && context.closed.load(Ordering::Relaxed) {
+            let why =
+                "they close connections without an answer, as listeners do that another `security.protocol` is for";
+            return Err(Error::Refused { servers: context.servers.clone(), why: why.to_owned() });
+        }
+        let error = match client.fetch_metadata(Some(topic), Timeout::After(wait)) {
+            Ok(metadata) => {
+                let found = metadata.topics().iter().find(|found| found.name() == topic);
+                let partitions = found.map_or(&[][..], |found| found.partitions());
+                return match found.and_then(|found| found.error()).map(RDKafkaErrorCode::from) {
+                    None if !partitions.is_empty() => Ok(partitions.iter().map(|partition| partition.id()).collect()),
+                    Some(code) => Err(match Error::of(code, topic, &context.servers) {
+                        Error::Other(_) if partitions.is_empty() => Error::NoTopic(topic.to_owned()),
+                        error => error,
+                    }),
+                    None => Err(Error::NoTopic(topic.to_owned())),
+                };
+            }
+            Err(error) => error,
+        };
+        hear();
+        failed = Some(context.error(&error));
+    }
+    Err(failed.unwrap_or_else(|| Error::Other("no answer".to_owned())))
+}
+
 /// A configuration of these pairs.
 pub(crate) fn config<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> ClientConfig {
     let mut config = ClientConfig::new();
+    config.set_log_level(RDKafkaLogLevel::Info);
     for (key, value) in pairs {
         config.set(key, value);
     }

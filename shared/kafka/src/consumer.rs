@@ -12,7 +12,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{BorrowedMessage, Headers, Message, Timestamp};
 use rdkafka::util::Timeout;
 
-use crate::client::{Context, Tokens, config};
+use crate::client::{self, Context, HEAR, HEAR_TIMES, Tokens, config};
 use crate::error::Error;
 use crate::settings::Settings;
 
@@ -183,7 +183,7 @@ impl Consumer {
             .set("auto.offset.reset", "earliest")
             .set("enable.partition.eof", ends.to_string());
         let servers = settings.bootstrap_servers().to_owned();
-        let inner = config.create_with_context(context).map_err(|e| Error::from_kafka(&e, &servers))?;
+        let inner = config.create_with_context(context).map_err(|e| Error::creating(&e, &config, &servers))?;
         Ok(Self { inner, servers })
     }
 
@@ -192,22 +192,8 @@ impl Consumer {
     /// # Errors
     /// [`Error::NoTopic`], and why nobody could be asked.
     pub fn partitions(&self, topic: &str) -> Result<Vec<i32>, Error> {
-        // Events of the connections are handed over by polling alone; without them a wrong password is a time-out.
-        let metadata = self.ask(|inner| inner.fetch_metadata(Some(topic), Timeout::After(Duration::from_secs(5))))?;
-        let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
-            return Err(Error::NoTopic(topic.to_owned()));
-        };
-        if let Some(code) = found.error() {
-            let code = rdkafka::types::RDKafkaErrorCode::from(code);
-            return Err(match Error::of(code, topic, &self.servers) {
-                Error::Other(_) if found.partitions().is_empty() => Error::NoTopic(topic.to_owned()),
-                error => error,
-            });
-        }
-        if found.partitions().is_empty() {
-            return Err(Error::NoTopic(topic.to_owned()));
-        }
-        let mut partitions: Vec<i32> = found.partitions().iter().map(|partition| partition.id()).collect();
+        let context = self.inner.context();
+        let mut partitions = client::partitions(self.inner.client(), context, topic, || self.hear())?;
         partitions.sort_unstable();
         Ok(partitions)
     }
@@ -341,9 +327,16 @@ impl Consumer {
             }
             drop(self.inner.poll(Timeout::After(COORDINATOR_WAIT)));
         };
-        // What was said while we waited is handed over now. No partition is read yet, or its records stay where they are.
-        drop(self.inner.poll(Timeout::After(Duration::from_millis(200))));
+        self.hear();
         Err(self.inner.context().error(&error))
+    }
+
+    /// Has what was said of the connections handed over, which polling alone does. No partition is read yet: there is no
+    /// record that could be lost.
+    fn hear(&self) {
+        for _ in 0..HEAR_TIMES {
+            drop(self.inner.poll(Timeout::After(HEAR)));
+        }
     }
 }
 

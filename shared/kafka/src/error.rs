@@ -1,6 +1,7 @@
 //! What goes wrong between us and a cluster, by what happens next.
 
 use model::failure::Kind;
+use rdkafka::config::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 /// Why a cluster could not be used.
@@ -25,6 +26,9 @@ pub enum Error {
         /// What the client says of the last try.
         why: String,
     },
+    /// Whoever makes tokens has none.
+    #[error("no token could be made: {0}")]
+    NoToken(String),
     /// There is no such topic.
     #[error("there is no topic `{0}`")]
     NoTopic(String),
@@ -39,13 +43,22 @@ pub enum Error {
     Other(String),
 }
 
+/// Settings that name files.
+const FILES: &[&str] = &["ssl.ca.location", "ssl.certificate.location", "ssl.keystore.location", "ssl.key.location"];
+
+/// What librdkafka says where a connection that was made breaks off again for a reason that trying again does not mend: a
+/// listener of another protocol, an alert of TLS.
+const HINTS: &[&str] = &["broker listener", "tls alert"];
+
 impl Error {
     /// What happens next.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Unreachable { .. } | Self::Other(_) => Kind::Retry,
-            Self::Settings(_) | Self::Refused { .. } | Self::NoTopic(_) | Self::NotAllowed(_) => Kind::Misconfigured,
+            Self::Settings(_) | Self::Refused { .. } | Self::NoToken(_) | Self::NoTopic(_) | Self::NotAllowed(_) => {
+                Kind::Misconfigured
+            }
             Self::TooLarge(_) => Kind::Poison,
         }
     }
@@ -57,6 +70,7 @@ impl Error {
             Self::Settings(_) => "kafka.settings",
             Self::Unreachable { .. } => "kafka.unreachable",
             Self::Refused { .. } => "kafka.refused",
+            Self::NoToken(_) => "kafka.no_token",
             Self::NoTopic(_) => "kafka.no_topic",
             Self::NotAllowed(_) => "kafka.not_allowed",
             Self::TooLarge(_) => "kafka.too_large",
@@ -76,6 +90,7 @@ impl Error {
                 "check `security.protocol`, user and password, and the certificates on both sides: whom they name, who signed \
                  them, and until when they hold"
             }
+            Self::NoToken(_) => "set region and credentials as for any AWS SDK: AWS_REGION, AWS_PROFILE, a role",
             Self::NoTopic(_) => "check its name, or make it first",
             Self::NotAllowed(_) => "let this user read the topic and use the consumer group (or write, to produce)",
             Self::TooLarge(_) => "raise `max.request.size` here, and `max.message.bytes` of the topic",
@@ -89,6 +104,9 @@ impl Error {
         let servers = || servers.to_owned();
         let why = why.to_owned();
         match code {
+            Code::BrokerTransportFailure if HINTS.iter().any(|hint| why.contains(hint)) => {
+                Self::Refused { servers: servers(), why }
+            }
             Code::BrokerTransportFailure
             | Code::AllBrokersDown
             | Code::Resolve
@@ -118,8 +136,19 @@ impl Error {
         }
     }
 
+    /// From an error of rdkafka in making a client: librdkafka names settings, not the files that they name.
+    pub(crate) fn creating(error: &KafkaError, config: &ClientConfig, servers: &str) -> Self {
+        match Self::from_kafka(error, servers) {
+            Self::Settings(why) => {
+                let file = FILES.iter().filter(|key| why.contains(**key)).find_map(|key| config.get(key));
+                Self::Settings(file.map_or(why.clone(), |file| format!("{why} ({file})")))
+            }
+            other => other,
+        }
+    }
+
     /// Whether it says who, what or where, and not just that nothing came.
     pub(crate) const fn is_telling(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::NotAllowed(_) | Self::NoTopic(_))
+        matches!(self, Self::Refused { .. } | Self::NoToken(_) | Self::NotAllowed(_) | Self::NoTopic(_))
     }
 }

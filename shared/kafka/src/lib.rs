@@ -1,8 +1,9 @@
 //! Kafka, for what polls and produces without Lambda: client settings as Kafka's own tools take them, a consumer of chosen
 //! partitions, and a producer. The only crate that names `rdkafka`.
 //!
-//! Entry points: [`settings::Settings::read`], [`consumer::Consumer::new`], [`producer::Producer::new`]. Nothing here says
-//! a secret: not in errors, and not in `Debug`.
+//! Entry points: [`settings::Settings::read`], [`consumer::Consumer::new`], [`producer::Producer::new`]. Logins by AWS's IAM
+//! need tokens, which whoever makes a client brings along as [`Tokens`]. Nothing here says a secret: not in errors, and not
+//! in `Debug`.
 
 mod client;
 pub mod consumer;

@@ -13,9 +13,12 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
 use rdkafka::util::Timeout;
 
-use crate::client::{Context, Tokens, config};
+use crate::client::{self, Context, HEAR, HEAR_TIMES, Tokens, config};
 use crate::error::Error;
 use crate::settings::Settings;
+
+/// How long a cluster may take to make a topic.
+const MAKE: Duration = Duration::from_secs(1);
 
 /// Counts what was stored, and keeps the first failure.
 struct Deliveries {
@@ -89,8 +92,25 @@ impl Producer {
         }
         let failed = Mutex::default();
         let deliveries = Deliveries { context, servers: servers.clone(), stored: AtomicU64::new(0), failed };
-        let inner = config.create_with_context(deliveries).map_err(|e| Error::from_kafka(&e, &servers))?;
+        let inner = config.create_with_context(deliveries).map_err(|e| Error::creating(&e, &config, &servers))?;
         Ok(Self { inner })
+    }
+
+    /// Looks for a topic, which a cluster may make when it is first asked for it.
+    ///
+    /// # Errors
+    /// [`Error::NoTopic`], and why nobody could be asked.
+    pub fn find(&self, topic: &str) -> Result<(), Error> {
+        let context = &self.inner.context().context;
+        let hear = || self.inner.poll(Timeout::After(HEAR * HEAR_TIMES as u32));
+        let ask = || client::partitions(self.inner.client(), context, topic, hear).map(drop);
+        match ask() {
+            Err(Error::NoTopic(_)) => {
+                self.inner.poll(Timeout::After(MAKE));
+                ask()
+            }
+            answer => answer,
+        }
     }
 
     /// Sends a record; waits where the client's queue is full. Timestamps are in milliseconds since the epoch.

@@ -14,6 +14,7 @@ pub(crate) enum Rule {
 }
 
 const DELETE: &str = "delete the line";
+const OTHER_LOGIN: &str = "use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, AWS_MSK_IAM, or a client certificate";
 
 use Rule::{Both, Consumer, Producer, Refused};
 
@@ -70,7 +71,6 @@ const RULES: &[(&str, Rule)] = &[
     ("value.deserializer", Refused("names a Java class, which only a Java client can load", DELETE)),
     ("key.serializer", Refused("names a Java class, which only a Java client can load", DELETE)),
     ("value.serializer", Refused("names a Java class, which only a Java client can load", DELETE)),
-    ("sasl.login.callback.handler.class", Refused("names a Java class, which only a Java client can load", DELETE)),
     ("sasl.login.class", Refused("names a Java class, which only a Java client can load", DELETE)),
     ("security.providers", Refused("names Java classes, which only a Java client can load", DELETE)),
     ("ssl.engine.factory.class", Refused("names a Java class, which only a Java client can load", DELETE)),
@@ -81,6 +81,12 @@ const RULES: &[(&str, Rule)] = &[
     ("ssl.trustmanager.algorithm", Refused("is a setting of Java's", DELETE)),
     ("ssl.secure.random.implementation", Refused("is a setting of Java's", DELETE)),
     ("ssl.cipher.suites", Refused("holds Java's names of ciphers, and OpenSSL has others", DELETE)),
+    ("sasl.oauthbearer.config", Refused("is for tokens of one's own, which this client does not make", OTHER_LOGIN)),
+    ("sasl.oauthbearer.token", Refused("is for tokens of one's own, which this client does not carry", OTHER_LOGIN)),
+    (
+        "sasl.oauthbearer.token.endpoint.url",
+        Refused("is for OpenID Connect, which this client does not speak", OTHER_LOGIN),
+    ),
     ("sasl.kerberos.service.name", Refused("is for Kerberos, which is not built into this client", DELETE)),
     ("transactional.id", Refused("has no effect: nothing is sent in transactions", DELETE)),
     // librdkafka's own names, which kcat's users have in their files.
@@ -107,6 +113,7 @@ const READ_TOGETHER: &[&str] = &[
     "sasl.mechanism",
     "sasl.jaas.config",
     "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
     "ssl.truststore.location",
     "ssl.truststore.type",
     "ssl.truststore.password",

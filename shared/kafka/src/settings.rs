@@ -8,9 +8,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::jaas;
 use crate::properties;
 use crate::rules::{self, Rule};
+
+mod certificates;
+mod login;
 
 /// Where lines come from.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +34,7 @@ pub enum Login {
     MskIam(MskIam),
 }
 
-/// What `IAMLoginModule` was told.
+/// What the login module was told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MskIam {
     /// `awsProfileName`
@@ -41,8 +43,10 @@ pub struct MskIam {
     pub role_arn: Option<String>,
     /// `awsRoleSessionName`
     pub role_session_name: Option<String>,
-    /// `awsStsRegion`
-    pub region: Option<String>,
+    /// `awsRoleExternalId`
+    pub role_external_id: Option<String>,
+    /// `awsStsRegion`: whose STS is asked for the role. Tokens are for the region of the brokers.
+    pub sts_region: Option<String>,
 }
 
 /// Settings that every line of was understood.
@@ -124,6 +128,7 @@ impl Settings {
         reading.trust();
         reading.identity();
         reading.rest();
+        reading.authorities();
         let bootstrap_servers = reading.bootstrap(given);
         let Reading { faults, both, consumer, producer, login, .. } = reading;
         match faults.is_empty() {
@@ -210,218 +215,6 @@ impl Reading {
             self.fault("bootstrap.servers", "no broker is named", "name some with -b HOST:PORT,HOST:PORT");
         }
         servers.trim().to_owned()
-    }
-
-    /// Mechanism and credentials.
-    fn login(&mut self) {
-        let protocol = self.take("security.protocol");
-        let mechanism = self.take("sasl.mechanism");
-        let entry = self.take("sasl.jaas.config");
-        let handler = self.take("sasl.client.callback.handler.class");
-        let mut is_sasl = false;
-        if let Some(Line { place, value }) = protocol {
-            let name = value.trim().to_ascii_uppercase();
-            match name.as_str() {
-                "PLAINTEXT" | "SSL" => self.set("security.protocol", name),
-                "SASL_PLAINTEXT" | "SASL_SSL" => {
-                    is_sasl = true;
-                    self.set("security.protocol", name);
-                }
-                _ => self.fault(
-                    place,
-                    format!("`security.protocol` can't be `{value}`"),
-                    "it takes PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
-                ),
-            }
-        }
-        if let Some(Line { place, value }) = &handler
-            && !value.ends_with(".IAMClientCallbackHandler")
-        {
-            self.fault(
-                place,
-                "`sasl.client.callback.handler.class` names a Java class, which only a Java client can load",
-                "delete the line, and use PLAIN, SCRAM, or AWS_MSK_IAM",
-            );
-        }
-        if mechanism.is_none() && entry.is_none() {
-            if is_sasl && !self.lines.contains_key("sasl.username") {
-                self.fault(
-                    "sasl.mechanism",
-                    "the security protocol asks for a login, and no mechanism is named",
-                    "add `sasl.mechanism` and `sasl.jaas.config`",
-                );
-            }
-            return;
-        }
-        // What Java's clients take when nothing is said.
-        let unsaid = || Line { place: "sasl.mechanism".to_owned(), value: "GSSAPI".to_owned() };
-        let mechanism = mechanism.unwrap_or_else(unsaid);
-        let (place, name) = (mechanism.place, mechanism.value.trim().to_ascii_uppercase());
-        if !is_sasl {
-            self.fault(
-                &place,
-                "a SASL mechanism has no effect under this `security.protocol`",
-                "set `security.protocol` to SASL_SSL (or SASL_PLAINTEXT)",
-            );
-        }
-        let login = entry.and_then(|line| match jaas::parse(&line.value) {
-            Ok(login) => Some((line.place, login)),
-            Err(wrong) => {
-                self.fault(
-                    line.place,
-                    format!("`sasl.jaas.config` can't be read: {wrong}"),
-                    "write it as Kafka documents it",
-                );
-                None
-            }
-        });
-        match name.as_str() {
-            "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512" => {
-                self.set("sasl.mechanism", &name);
-                self.password(login, if name == "PLAIN" { "PlainLoginModule" } else { "ScramLoginModule" });
-            }
-            "AWS_MSK_IAM" => {
-                // On the wire it is a bearer token, which only a signer makes.
-                self.set("sasl.mechanism", "OAUTHBEARER");
-                self.msk_iam(login);
-            }
-            "OAUTHBEARER" => self.fault(
-                place,
-                "OAUTHBEARER is not among the mechanisms of this client",
-                "use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, AWS_MSK_IAM, or a client certificate",
-            ),
-            "GSSAPI" => self.fault(
-                place,
-                "GSSAPI (Kerberos), which Java's clients take when no mechanism is named, is not built into this client",
-                "use PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, AWS_MSK_IAM, or a client certificate",
-            ),
-            _ => self.fault(
-                place,
-                format!("there is no mechanism `{name}`"),
-                "`sasl.mechanism` takes PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or AWS_MSK_IAM",
-            ),
-        }
-    }
-
-    fn password(&mut self, login: Option<(String, jaas::Login)>, module: &str) {
-        let Some((place, mut login)) = login else {
-            if !self.lines.contains_key("sasl.username") || !self.lines.contains_key("sasl.password") {
-                self.fault(
-                    "sasl.jaas.config",
-                    "the mechanism needs a user name and a password, and there are none",
-                    format!("add `sasl.jaas.config={module} required username=\"…\" password=\"…\";`"),
-                );
-            }
-            return;
-        };
-        if login.module != module {
-            let message =
-                format!("`sasl.jaas.config` names `{}`, which is not the module of this mechanism", login.module);
-            self.fault(&place, message, format!("its module is {module}"));
-        }
-        for (option, key) in [("username", "sasl.username"), ("password", "sasl.password")] {
-            match login.options.remove(option) {
-                Some(value) => self.set(key, value),
-                None => {
-                    self.fault(&place, format!("`sasl.jaas.config` names no {option}"), format!("add {option}=\"…\""))
-                }
-            }
-        }
-        self.unused(&place, &login);
-    }
-
-    fn msk_iam(&mut self, login: Option<(String, jaas::Login)>) {
-        let mut told = MskIam::default();
-        if let Some((place, mut login)) = login {
-            if login.module != "IAMLoginModule" {
-                let message =
-                    format!("`sasl.jaas.config` names `{}`, which is not the module of this mechanism", login.module);
-                self.fault(&place, message, "its module is software.amazon.msk.auth.iam.IAMLoginModule");
-            }
-            told.profile = login.options.remove("awsProfileName");
-            told.role_arn = login.options.remove("awsRoleArn");
-            told.role_session_name = login.options.remove("awsRoleSessionName");
-            told.region = login.options.remove("awsStsRegion");
-            // It only says how Java's client logs.
-            login.options.remove("awsDebugCreds");
-            self.unused(&place, &login);
-        }
-        self.login = Login::MskIam(told);
-    }
-
-    fn unused(&mut self, place: &str, login: &jaas::Login) {
-        for option in login.options.keys() {
-            let message = format!("`sasl.jaas.config` has an option `{option}`, which this client does not know");
-            self.fault(place, message, "delete the option");
-        }
-    }
-
-    /// Whom a client trusts.
-    fn trust(&mut self) {
-        let kind = self.take("ssl.truststore.type");
-        let location = self.take("ssl.truststore.location");
-        let inline = self.take("ssl.truststore.certificates");
-        // PEM files have none.
-        let _password = self.take("ssl.truststore.password");
-        let name = kind.as_ref().map_or("JKS", |line| line.value.trim()).to_ascii_uppercase();
-        match (location, inline) {
-            (None, None) => {}
-            (None, Some(line)) => self.set("ssl.ca.pem", line.value),
-            (Some(location), _) if name == "PEM" => self.set("ssl.ca.location", location.value),
-            (Some(location), _) => self.fault(
-                location.place,
-                format!("a trust store of type {name} is Java's own, and can't be read here"),
-                "export it as PEM (keytool -exportcert -rfc), and say `ssl.truststore.type=PEM`",
-            ),
-        }
-        if let Some(Line { place, value }) = self.take("ssl.endpoint.identification.algorithm") {
-            match value.trim() {
-                "" => self.set("ssl.endpoint.identification.algorithm", "none"),
-                "https" => self.set("ssl.endpoint.identification.algorithm", "https"),
-                other => {
-                    let message = format!("`ssl.endpoint.identification.algorithm` can't be `{other}`");
-                    self.fault(place, message, "it takes https, or nothing for no check of host names");
-                }
-            }
-        }
-    }
-
-    /// The certificate that a client shows.
-    fn identity(&mut self) {
-        let kind = self.take("ssl.keystore.type");
-        let location = self.take("ssl.keystore.location");
-        let store_password = self.take("ssl.keystore.password");
-        let key_password = self.take("ssl.key.password");
-        let (chain, key) = (self.take("ssl.keystore.certificate.chain"), self.take("ssl.keystore.key"));
-        let name = kind.as_ref().map_or("JKS", |line| line.value.trim()).to_ascii_uppercase();
-        match (location, name.as_str()) {
-            (None, _) => {}
-            // A PEM key store holds key and chain in one file.
-            (Some(location), "PEM") => {
-                self.set("ssl.certificate.location", location.value.clone());
-                self.set("ssl.key.location", location.value);
-            }
-            (Some(location), "PKCS12") => {
-                self.set("ssl.keystore.location", location.value);
-                if let Some(password) = store_password {
-                    self.set("ssl.keystore.password", password.value);
-                }
-            }
-            (Some(location), _) => self.fault(
-                location.place,
-                format!("a key store of type {name} is Java's own, and can't be read here"),
-                "convert it (keytool -importkeystore -deststoretype PKCS12), and say `ssl.keystore.type=PKCS12`",
-            ),
-        }
-        if let Some(chain) = chain {
-            self.set("ssl.certificate.pem", chain.value);
-        }
-        if let Some(key) = key {
-            self.set("ssl.key.pem", key.value);
-        }
-        if let Some(password) = key_password {
-            self.set("ssl.key.password", password.value);
-        }
     }
 
     /// Everything that is one line for one setting.

@@ -19,7 +19,7 @@ pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'
         .map(|(text, flag)| text.as_deref().map(|text| places::typed(text, flag, now)).transpose());
     let (from, to) = (from?.unwrap_or(Where::Earliest), to?.unwrap_or(Where::Latest));
     let settings = settings(&arguments.kafka, session)?;
-    let work = Work::open(arguments.named.pipeline.as_deref(), settings, None, session).await?;
+    let work = Work::open(arguments.named.pipeline.as_deref(), settings, session).await?;
     let consumer = work.consumer(&format!("frazil-{}", work.id))?;
     let all = places::of_topics(&consumer, &work.pipeline.source.topics, arguments.topic.as_deref())?;
     // Offsets that are typed name the partitions that are meant.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::Session;
 use crate::arguments;
 use crate::generator::stream::{Options, Stream};
-use crate::kafka::{failed, settings};
+use crate::kafka::{failed, settings, tokens};
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 
@@ -51,7 +51,9 @@ pub(crate) fn run(arguments: &arguments::Produce, session: &mut Session<'_>) -> 
         records_per_second: 0,
     };
     if !arguments.dry_run {
-        let producer = Producer::new(&settings, None).map_err(|e| failed(&e))?;
+        let tokens = tokens(&settings, session)?;
+        let producer = Producer::new(&settings, tokens).map_err(|e| failed(&e))?;
+        producer.find(&arguments.topic).map_err(|e| failed(&e))?;
         let started = Instant::now();
         let bar = session.progress.bar("sending", arguments.records);
         let (mut sent, mut value) = (0_u64, Vec::with_capacity(256));

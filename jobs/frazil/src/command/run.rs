@@ -19,7 +19,7 @@ const REFRESH: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let settings = settings(&arguments.kafka, session)?;
-    let work = Work::open(arguments.named.pipeline.as_deref(), settings, None, session).await?;
+    let work = Work::open(arguments.named.pipeline.as_deref(), settings, session).await?;
     let group = work.settings.group().map_or_else(|| format!("frazil-{}", work.id), str::to_owned);
     let consumer = work.consumer(&group)?;
     let found = places::of_topics(&consumer, &work.pipeline.source.topics, None)?;

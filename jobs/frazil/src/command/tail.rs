@@ -15,7 +15,7 @@ use super::decode::payload::{Decoded, Reader};
 use crate::Session;
 use crate::arguments;
 use crate::environment;
-use crate::kafka::{failed, settings};
+use crate::kafka::{failed, settings, tokens};
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::places::{self, Where};
@@ -46,7 +46,8 @@ pub(crate) fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Res
     let mut reader = Reader::open(&pipeline, salt.as_ref())?;
     let settings = settings(&arguments.kafka, session)?;
     // A group that nothing is committed to: the client wants a name.
-    let consumer = Consumer::new(&settings, "frazil-tail", AHEAD_BYTES, None).map_err(|e| failed(&e))?;
+    let consumer =
+        Consumer::new(&settings, "frazil-tail", AHEAD_BYTES, tokens(&settings, session)?).map_err(|e| failed(&e))?;
     let found = places::of_topics(&consumer, &pipeline.source.topics, arguments.topic.as_deref())?;
     let from = places::resolve(&consumer, &found, &place, "--from")?;
     consumer.read(&from).map_err(|e| failed(&e))?;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -44,10 +44,6 @@ pub(crate) struct Poller {
     pub(crate) until: Option<BTreeMap<Place, i64>>,
     /// Whether offsets are committed.
     pub(crate) commits: bool,
-    /// All partitions that somebody reads, and how many pollers there are: partitions that a topic gets later are shared out by
-    /// their numbers.
-    pub(crate) known: BTreeSet<Place>,
-    pub(crate) pollers: usize,
     pub(crate) settings: Settings,
     pub(crate) shared: Arc<Shared>,
     pub(crate) signals: Signals,
@@ -89,8 +85,6 @@ impl Poller {
         self.consumer.read(&self.next).map_err(|e| crate::kafka::failed(&e))?;
         let mut records = Records::new(&self.source);
         let mut last = Instant::now();
-        let mut known = self.known.clone();
-        let mut asked = Instant::now();
         // The record that had no room in the last event.
         let mut held = None;
         // What was last said of the connections.
@@ -119,9 +113,7 @@ impl Poller {
                     Next::Nothing if until.is_none() && self.is_idle(last) => break,
                     Next::Nothing => {
                         self.say_trouble(&mut said);
-                        if until.is_none() && asked.elapsed() >= self.settings.refresh {
-                            break;
-                        }
+                        self.read_more();
                         continue;
                     }
                 };
@@ -163,41 +155,24 @@ impl Poller {
             } else if self.is_idle(last) {
                 break;
             }
-            if self.until.is_none() && asked.elapsed() >= self.settings.refresh {
-                self.look_for_partitions(&mut known);
-                asked = Instant::now();
-            }
+            self.read_more();
         }
         Ok(())
     }
 
-    /// Begins to read partitions that topics got meanwhile, from their first record on. Each is one poller's.
-    fn look_for_partitions(&self, known: &mut BTreeSet<Place>) {
-        let topics: BTreeSet<String> = known.iter().map(|place| place.topic.clone()).collect();
-        for topic in topics {
-            let partitions = match self.consumer.partitions(&topic) {
-                Ok(partitions) => partitions,
+    /// Begins to read partitions that topics got meanwhile and that are this poller's.
+    fn read_more(&self) {
+        for (place, from) in self.shared.take_added(self.number) {
+            let Place { topic, partition } = &place;
+            match self.consumer.read_also(&place, from) {
+                Ok(()) => tracing::info!(poller = self.number, topic, partition, "a new partition is read"),
                 Err(error) => {
-                    tracing::warn!(poller = self.number, "new partitions were not looked for: {error}");
-                    continue;
-                }
-            };
-            for partition in partitions {
-                let place = Place { topic: topic.clone(), partition };
-                let mine = usize::try_from(partition).is_ok_and(|n| n % self.pollers == self.number);
-                if known.contains(&place) || !mine {
-                    known.insert(place);
-                    continue;
-                }
-                match self.consumer.bounds(&place).and_then(|(first, _)| self.consumer.read_also(&place, first)) {
-                    Ok(()) => {
-                        tracing::info!(poller = self.number, topic, partition, "a new partition is read");
-                        known.insert(place);
-                    }
-                    // It is tried again with the next look.
-                    Err(error) => {
-                        tracing::warn!(poller = self.number, topic, partition, "a new partition waits: {error}")
-                    }
+                    tracing::warn!(
+                        poller = self.number,
+                        topic,
+                        partition,
+                        "a new partition waits for the next run: {error}"
+                    );
                 }
             }
         }

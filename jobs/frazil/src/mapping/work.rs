@@ -19,11 +19,11 @@ use staging::store::Store;
 
 use super::folds::folds;
 use super::poller::Poller;
-use super::{Settings, Shared};
+use super::{Settings, Shared, partitions};
 use crate::Session;
 use crate::command;
 use crate::environment;
-use crate::kafka::failed;
+use crate::kafka::{failed, tokens};
 use crate::manners::failure::Failure;
 use crate::tables::Tables;
 
@@ -98,9 +98,9 @@ impl Work {
     pub(crate) async fn open(
         pipeline: Option<&str>,
         settings: kafka::Settings,
-        tokens: Option<Arc<dyn kafka::Tokens>>,
         session: &mut Session<'_>,
     ) -> Result<Self, Failure> {
+        let tokens = tokens(&settings, session)?;
         let environment = environment::settings(session)?;
         let pipeline = environment::pipeline(&environment, pipeline, session)?;
         if pipeline.source.name.is_none() {
@@ -139,6 +139,11 @@ impl Work {
         let shared = Arc::new(Shared::default());
         let pollers = self.pollers(&read, &ingest, &shared, session)?;
         let count = pollers.len();
+        let watcher = match read.until {
+            None => Some(self.consumer(read.group.as_deref().unwrap_or("frazil"))?),
+            Some(_) => None,
+        };
+        let known: BTreeSet<Place> = read.from.keys().cloned().collect();
 
         // From here on a signal lets what is under way end.
         session.signals.drain();
@@ -147,6 +152,9 @@ impl Work {
             let threads: Vec<_> = pollers.into_iter().map(|poller| scope.spawn(|| poller.run())).collect();
             // Not here: this thread's runtime is in use.
             let folding = scope.spawn(|| folds(&fold, &shared, count));
+            if let Some(consumer) = &watcher {
+                scope.spawn(|| partitions::watch(consumer, known, read.mapping.refresh, count, &shared));
+            }
             let outcomes: Vec<Result<(), Failure>> = threads
                 .into_iter()
                 .map(|thread| {
@@ -205,7 +213,6 @@ impl Work {
             "\"eventSource\":\"SelfManagedKafka\",\"bootstrapServers\":{},",
             serde_json::Value::from(self.settings.bootstrap_servers())
         );
-        let known: BTreeSet<Place> = read.from.keys().cloned().collect();
         let parts = shared_out(&read.from, read.pollers, read.until.is_some());
         let count = parts.len();
         let own = format!("frazil-{}", self.id);
@@ -226,8 +233,6 @@ impl Work {
                 source: source.clone(),
                 until: read.until.clone(),
                 commits: read.group.is_some(),
-                known: known.clone(),
-                pollers: count,
                 settings: read.mapping,
                 shared: Arc::clone(shared),
                 signals: session.signals.clone(),

@@ -6,9 +6,8 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use staging::store::{Cause, Error, Operation};
 
 use super::call::{Call, Wire};
+use crate::sdk::{CAUSES_MAX, causes};
 
-/// Causes of one error that are looked at: a chain is finite, but nothing proves it short.
-const CAUSES_MAX: usize = 16;
 /// Characters of a service's own words that are passed on.
 const WORDS_MAX: usize = 500;
 
@@ -38,7 +37,7 @@ where
 
 /// An error in a body that was being received.
 pub(super) fn cut_off(call: &Call<'_>, error: impl std::error::Error + Send + Sync + 'static) -> Error {
-    let message = format!("the body broke off: {}", chain(&error));
+    let message = format!("the body broke off: {}", causes(&error));
     retry(call, message, Some(Box::new(error)))
 }
 
@@ -64,7 +63,7 @@ where
     if let Some(fault) = find::<CredentialsError>(source.as_ref()) {
         return no_credentials(call, fault);
     }
-    let text = chain(source.as_ref());
+    let text = causes(source.as_ref());
     if wire.unsure() && call.operation.writes() {
         return unknown(call, format!("S3 did not answer: {text}"), Some(source));
     }
@@ -91,7 +90,7 @@ pub(super) fn is_unreachable(error: &(dyn std::error::Error + 'static)) -> bool 
 
 /// The causes are said, the error itself is not kept: a provider's answer may be among its parts.
 fn no_credentials(call: &Call<'_>, fault: &CredentialsError) -> Error {
-    let text = chain(fault);
+    let text = causes(fault);
     match fault {
         CredentialsError::ProviderTimedOut(_) => {
             retry(call, format!("AWS credentials did not come in time: {text}"), None)
@@ -243,17 +242,4 @@ fn denied(call: &Call<'_>, words: &str) -> Error {
 /// An error of this type among the causes, the error itself included.
 fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
     std::iter::successors(Some(error), |e| e.source()).take(CAUSES_MAX).find_map(|e| e.downcast_ref())
-}
-
-/// An error and its causes, each said once.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |e| e.source()).take(CAUSES_MAX) {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-    }
-    text
 }

@@ -53,6 +53,13 @@ fn javas_lines_become_librdkafkas() {
             ("ssl.keystore.password", "x"),
         ])
     );
+    for text in ["security.protocol=SSL", "security.protocol=SASL_SSL\nsasl.username=a\nsasl.password=b"] {
+        assert_eq!(consumer(text, &[])["ssl.ca.location"], "probe", "{text}");
+    }
+    for text in ["", "security.protocol=PLAINTEXT", "security.protocol=SSL\nssl.ca.pem=x"] {
+        assert!(!consumer(text, &[]).contains_key("ssl.ca.location"), "{text}");
+    }
+    assert_eq!(consumer("security.protocol=SSL\nssl.ca.location=/ca", &[])["ssl.ca.location"], "/ca");
     let pem = consumer("ssl.keystore.type=PEM\nssl.keystore.location=/k.pem\nssl.key.password=x", &[]);
     assert_eq!(
         (&*pem["ssl.certificate.location"], &*pem["ssl.key.location"], &*pem["ssl.key.password"]),
@@ -62,12 +69,40 @@ fn javas_lines_become_librdkafkas() {
 
 #[test]
 fn msk_iam_is_a_bearer_token_whose_signer_is_told_what_the_module_was() {
-    let text = "security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n\
-        sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName=\"dev\" awsDebugCreds=true;\n\
-        sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler\n";
-    let settings = read(text, &[]).unwrap();
-    assert_eq!(settings.login(), &Login::MskIam(MskIam { profile: Some("dev".to_owned()), ..MskIam::default() }));
-    assert_eq!(consumer(text, &[])["sasl.mechanism"], "OAUTHBEARER");
+    let iam = "security.protocol=SASL_SSL\nsasl.mechanism=AWS_MSK_IAM\n\
+        sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler\n\
+        sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required";
+    let bearer = "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n\
+        sasl.login.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler\n\
+        sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler\n\
+        sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required";
+    let check = |text: &str, options: &str, expected: MskIam| {
+        let text = format!("{text} {options};\n");
+        assert_eq!(read(&text, &[]).unwrap().login(), &Login::MskIam(expected), "{text}");
+        assert_eq!(consumer(&text, &[])["sasl.mechanism"], "OAUTHBEARER");
+    };
+    let some = |text: &str| Some(text.to_owned());
+    check(iam, "", MskIam::default());
+    check(iam, "awsProfileName=\"dev\" awsDebugCreds=true", MskIam { profile: some("dev"), ..MskIam::default() });
+    check(
+        iam,
+        "awsRoleArn=\"arn:aws:iam::1:role/r\" awsRoleSessionName=\"s\" awsRoleExternalId=x awsStsRegion=\"eu-west-1\"",
+        MskIam {
+            profile: None,
+            role_arn: some("arn:aws:iam::1:role/r"),
+            role_session_name: some("s"),
+            role_external_id: some("x"),
+            sts_region: some("eu-west-1"),
+        },
+    );
+    check(bearer, "", MskIam::default());
+    check(bearer, "awsProfileName=dev", MskIam { profile: some("dev"), ..MskIam::default() });
+    let said = read(&format!("{iam};").replace("SASL_SSL", "SASL_PLAINTEXT"), &[]).unwrap_err().to_string();
+    assert!(said.contains("set `security.protocol` to SASL_SSL"), "{said}");
+    let said = read("sasl.client.callback.handler.class=x.IAMClientCallbackHandler", &[]).unwrap_err().to_string();
+    assert!(said.contains("sasl.client.callback.handler.class"), "{said}");
+    let said = read(&format!("{iam} awsRoleSecretAccessKey=\"geheim\";"), &[]).unwrap_err().to_string();
+    assert!(said.contains("awsRoleSecretAccessKey") && !said.contains("geheim"), "{said}");
 }
 
 #[test]
@@ -84,7 +119,7 @@ fn the_command_line_wins() {
 fn every_line_without_effect_is_refused_by_name_and_all_at_once() {
     let text = "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\nssl.truststore.location=/t.jks\nssl.truststore.password=geheim\n\
         ssl.keystore.location=/k.jks\nkey.deserializer=org.X\nmax.poll.records=5\nclinet.id=x\nsomething.else=y\n\
-        sasl.login.callback.handler.class=org.Y\nenable.auto.commit=true\n";
+        sasl.login.callback.handler.class=org.Y\nsasl.oauthbearer.token.endpoint.url=https://x\nenable.auto.commit=true\n";
     let faults = read(text, &["=secret"]).unwrap_err();
     let said = faults.to_string();
     for name in [
@@ -97,13 +132,15 @@ fn every_line_without_effect_is_refused_by_name_and_all_at_once() {
         "did you mean `client.id`",
         "something.else",
         "sasl.login.callback.handler.class",
+        "sasl.oauthbearer.token.endpoint.url",
+        "keytool -list -rfc -keystore '/t.jks'",
         "enable.auto.commit",
         "KEY=VALUE",
     ] {
         assert!(said.contains(name), "{name}: {said}");
     }
     assert!(!said.contains("geheim") && !said.contains("secret"), "{said}");
-    assert_eq!(faults.0.len(), 10, "{said}");
+    assert_eq!(faults.0.len(), 11, "{said}");
 }
 
 #[test]

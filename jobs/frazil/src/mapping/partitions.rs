@@ -1,0 +1,45 @@
+//! Partitions that a topic gets while it is read.
+
+#![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use kafka::Consumer;
+use kafka::consumer::Place;
+
+use super::Shared;
+
+/// The longest wait between two looks at whether all pollers have ended.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Looks for new partitions until all pollers have ended, and gives each to one of them, by its number, from its first record on.
+/// `consumer` reads nothing itself: what it is asked may take its records away.
+pub(super) fn watch(consumer: &Consumer, mut known: BTreeSet<Place>, every: Duration, pollers: usize, shared: &Shared) {
+    let topics: BTreeSet<String> = known.iter().map(|place| place.topic.clone()).collect();
+    let mut looked = Instant::now();
+    while shared.ended() < pollers {
+        std::thread::park_timeout(LOOK);
+        if looked.elapsed() < every {
+            continue;
+        }
+        looked = Instant::now();
+        for topic in &topics {
+            let found = consumer.partitions(topic).and_then(|partitions| {
+                let new = partitions.into_iter().map(|partition| Place { topic: topic.clone(), partition });
+                let new = new.filter(|place| !known.contains(place));
+                new.map(|place| Ok((consumer.bounds(&place)?.0, place))).collect::<Result<Vec<_>, kafka::Error>>()
+            });
+            match found {
+                Ok(new) => {
+                    for (first, place) in new {
+                        let number = usize::try_from(place.partition).unwrap_or(0) % pollers;
+                        known.insert(place.clone());
+                        shared.add(number, place, first);
+                    }
+                }
+                Err(error) => tracing::warn!(topic, "new partitions were not looked for: {error}"),
+            }
+        }
+    }
+}
