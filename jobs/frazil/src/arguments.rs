@@ -234,11 +234,11 @@ pub enum Kind {
 #[cfg(feature = "kafka")]
 #[derive(Clone, Debug, Args)]
 pub struct Kafka {
-    /// Brokers to begin with
-    #[arg(short, long, value_name = "HOST:PORT,…", help_heading = "Kafka")]
+    /// Brokers to begin with (the environment's `kafka`, unless given)
+    #[arg(short, long, env = "FRAZIL_BOOTSTRAP_SERVER", value_name = "HOST:PORT,…", help_heading = "Kafka")]
     pub bootstrap_server: Option<String>,
     /// Client settings, a properties file as Kafka's own tools read it
-    #[arg(long, value_name = "FILE", help_heading = "Kafka")]
+    #[arg(long, env = "FRAZIL_COMMAND_CONFIG", value_name = "FILE", help_heading = "Kafka")]
     pub command_config: Option<PathBuf>,
     /// One client setting; may be repeated, and wins over the file's
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Kafka")]
@@ -253,18 +253,19 @@ pub struct Run {
     pub named: Named,
     #[command(flatten)]
     pub kafka: Kafka,
-    /// Where partitions are read from that were never read: earliest, latest, or a time (2026-11-01T00:00Z, -2h)
-    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    /// Where partitions are read from that were never read: earliest, latest, or a time (2026-11-01T00:00Z, -2h) (the
+    /// mapping's `start`, else earliest)
+    #[arg(long, env = "FRAZIL_FROM", value_name = "WHERE", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// Records of an event at most
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = batch)]
-    pub batch: usize,
-    /// How long an event may be filled, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(0..=300_000))]
-    pub window_ms: u64,
-    /// Pollers, each with some of the partitions
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub pollers: std::num::NonZeroUsize,
+    /// Records of an event at most (the mapping's `batch`, else 10000)
+    #[arg(long, env = "FRAZIL_BATCH", value_name = "N", value_parser = batch)]
+    pub batch: Option<usize>,
+    /// How long an event may be filled, in milliseconds (the mapping's `window`, else 500)
+    #[arg(long, env = "FRAZIL_WINDOW_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=300_000))]
+    pub window_ms: Option<u64>,
+    /// Pollers, each with some of the partitions (the least of the mapping's `pollers`, else 1)
+    #[arg(long, env = "FRAZIL_POLLERS", value_name = "N")]
+    pub pollers: Option<std::num::NonZeroUsize>,
     /// Cuts an event that fails in two
     #[arg(long)]
     pub bisect: bool,

@@ -70,10 +70,12 @@ pub struct Column {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Fault {
-    /// The setting: `table.columns.age`, `table.exclude`, or `table` where no single one is to blame.
+    /// The setting: `table.columns.age`, `table.exclude[0]`, or `table` where no single one is to blame.
     pub place: String,
     /// What is wrong.
     pub message: String,
+    /// The column that is not there, where that is what is wrong.
+    pub missing: Option<String>,
 }
 
 /// How a source in the payload begins.

@@ -4,6 +4,8 @@
 //! in the file are relative to its folder. Every block is held to the grammar; what is not of this version is refused
 //! only in the environment that is used, so that a laptop can work beside a block for production.
 
+mod mapping;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -17,6 +19,8 @@ use crate::grammar;
 use crate::name;
 use crate::nearest::nearest;
 use crate::reader::{Reader, Text};
+
+pub use mapping::{Kafka, Mapping, Start};
 
 /// The file's name, looked for upward.
 pub const FILE: &str = "frazil.toml";
@@ -52,6 +56,10 @@ pub struct Environment {
     pub vars: BTreeMap<String, String>,
     /// Where the salt of hashed personal data is.
     pub pii_salt: Option<SecretReference>,
+    /// How its Kafka cluster is reached.
+    pub kafka: Option<Kafka>,
+    /// How records are handed over.
+    pub mapping: Mapping,
 }
 
 /// Where a secret is: never the secret itself.
@@ -107,6 +115,8 @@ impl Environment {
             dir: Some(dir),
             vars: BTreeMap::new(),
             pii_salt: None,
+            kafka: None,
+            mapping: Mapping::default(),
         }
     }
 
@@ -147,7 +157,14 @@ pub fn load(from: &Path, chosen: Option<&str>) -> Result<Environment, Error> {
 #[derive(Clone, Debug)]
 pub struct Environments {
     file: PathBuf,
-    blocks: BTreeMap<String, Result<Environment, Vec<Fault>>>,
+    blocks: BTreeMap<String, Block>,
+}
+
+/// One environment, as far as it could be read, and what it asks for that is not of this version.
+#[derive(Clone, Debug)]
+struct Block {
+    environment: Environment,
+    later: Vec<Fault>,
 }
 
 impl Environments {
@@ -162,10 +179,20 @@ impl Environments {
     /// # Errors
     /// [`Error::UnknownEnvironment`]; [`Error::Faults`] where it asks for what is not of this version.
     pub fn get(&self, chosen: Option<&str>) -> Result<Environment, Error> {
+        match self.sketch(chosen)? {
+            (environment, []) => Ok(environment.clone()),
+            (_, later) => Err(Error::Faults(later.to_vec())),
+        }
+    }
+
+    /// The environment of a name as far as it could be read, and what it asks for that is not of this version.
+    ///
+    /// # Errors
+    /// [`Error::UnknownEnvironment`].
+    pub fn sketch(&self, chosen: Option<&str>) -> Result<(&Environment, &[Fault]), Error> {
         let name = chosen.unwrap_or(DEFAULT);
         match self.blocks.get(name) {
-            Some(Ok(environment)) => Ok(environment.clone()),
-            Some(Err(faults)) => Err(Error::Faults(faults.clone())),
+            Some(Block { environment, later }) => Ok((environment, later)),
             None => Err(Error::UnknownEnvironment {
                 name: name.to_owned(),
                 file: self.file.clone(),
@@ -182,6 +209,27 @@ impl Environments {
 /// Every fault of the file, sorted by position, except those of things that are only not of this version:
 /// [`Environments::get`] reports them.
 pub fn parse(text: &str, file: &Path) -> Result<Environments, Vec<Fault>> {
+    let (environments, faults) = examine(text, file);
+    if faults.is_empty() { Ok(environments) } else { Err(faults) }
+}
+
+/// Reads the file that holds for a folder, whatever is wrong with it: the environments as far as they could be read, and
+/// the faults of [`parse`]. Without a file there is `local` alone.
+///
+/// # Errors
+/// [`Error::Unreadable`], and [`Error::Faults`] for what is not UTF-8.
+pub fn examine_at(from: &Path) -> Result<(Environments, Vec<Fault>), Error> {
+    match find(from) {
+        Some(file) => Ok(examine(&text_of(&file)?, &file)),
+        None => {
+            let environment = Environment::embedded(from.join(DEFAULT_FOLDER));
+            let blocks = BTreeMap::from([(DEFAULT.to_owned(), Block { environment, later: Vec::new() })]);
+            Ok((Environments { file: from.join(FILE), blocks }, Vec::new()))
+        }
+    }
+}
+
+fn examine(text: &str, file: &Path) -> (Environments, Vec<Fault>) {
     let root = file.parent().unwrap_or(Path::new("")).to_owned();
     let none = BTreeMap::new();
     let (table, syntax) = document::parse(text);
@@ -205,21 +253,15 @@ pub fn parse(text: &str, file: &Path) -> Result<Environments, Vec<Fault>> {
                     .into_iter()
                     .partition(|f| f.code == code::NOT_YET && inside.contains(&f.at));
                 reader.found = rest;
-                let block = match environment {
-                    Some(environment) if later.is_empty() => Ok(environment),
-                    _ => Err(locate(text, file, later)),
-                };
-                blocks.insert(name.to_owned(), block);
+                blocks.insert(name.to_owned(), Block { environment, later: locate(text, file, later) });
             }
         }
     }
-    if !reader.found.is_empty() {
-        return Err(locate(text, file, reader.found));
-    }
     blocks.entry(DEFAULT.to_owned()).or_insert_with(|| {
-        Ok(Environment { root: Some(root.clone()), ..Environment::embedded(root.join(DEFAULT_FOLDER)) })
+        let environment = Environment { root: Some(root.clone()), ..Environment::embedded(root.join(DEFAULT_FOLDER)) };
+        Block { environment, later: Vec::new() }
     });
-    Ok(Environments { file: file.to_owned(), blocks })
+    (Environments { file: file.to_owned(), blocks }, locate(text, file, reader.found))
 }
 
 /// Without `.` and `..`: tables keep their locations, and those are compared as text. Links stay as they are written.
@@ -252,8 +294,8 @@ fn positions(section: Section<'_>) -> BTreeSet<usize> {
     all
 }
 
-/// `None` where something is not as it must be: reported, if only as not of this version.
-fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, root: &Path) -> Option<Environment> {
+/// What can't be read is reported, if only as not of this version, and what an embedded environment has stands in its place.
+fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, root: &Path) -> Environment {
     let dir = reader.text(section, "dir");
     if let Some(text) = &dir
         && text.value.is_empty()
@@ -268,24 +310,28 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
     }
     let folder = plain(&root.join(dir.as_ref().map_or(DEFAULT_FOLDER, |text| &text.value)));
     let embedded = Environment::embedded(&folder);
-    let store = location(reader, section, "store", embedded.store);
-    let warehouse = location(reader, section, "warehouse", embedded.warehouse);
-    let catalog = catalog(reader, section, embedded.catalog, root);
+    let store = location(reader, section, "store", embedded.store.clone());
+    let warehouse = location(reader, section, "warehouse", embedded.warehouse.clone());
+    let catalog = catalog(reader, section, embedded.catalog.clone(), root);
     if let (Some(store), Some(warehouse)) = (&store, &warehouse) {
         apart(reader, section, store, warehouse);
     }
     let vars = vars(reader, section);
     let pii_salt = secret(reader, section, "pii_salt");
-    Some(Environment {
+    let kafka = mapping::kafka(reader, section, root);
+    let mapping = mapping::mapping(reader, section).unwrap_or_default();
+    Environment {
         name: name.to_owned(),
         root: Some(root.to_owned()),
         dir: (dir.is_some() || said.is_empty()).then_some(folder),
-        store: store?,
-        catalog: catalog?,
-        warehouse: warehouse?,
+        store: store.unwrap_or(embedded.store),
+        catalog: catalog.unwrap_or(embedded.catalog),
+        warehouse: warehouse.unwrap_or(embedded.warehouse),
         vars,
         pii_salt,
-    })
+        kafka,
+        mapping,
+    }
 }
 
 /// A reference to a secret. What stands there instead may be the secret: it is not repeated.

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use ingest::{Ingest, IngestConfig};
 use kafka::Consumer;
 use kafka::consumer::Place;
 use model::failure::Kind;
+use pipeline::environment::{Environment, Start};
 use serde::Serialize;
 
 use crate::Session;
@@ -23,6 +25,9 @@ use crate::manners::failure::Failure;
 use crate::mapping::{Poller, Settings, Shared};
 use crate::tables::Tables;
 
+/// Records of an event at most, and how long it may be filled, where nobody says.
+const BATCH: usize = 10_000;
+const WINDOW: Duration = Duration::from_millis(500);
 /// Bytes that all pollers together fetch ahead.
 const AHEAD_BYTES: u64 = 64 * 1024 * 1024;
 /// How often the triggers of a fold are looked at.
@@ -66,7 +71,8 @@ struct Folded {
 pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
-    let settings = settings(&arguments.kafka, session)?;
+    let chosen = Chosen::of(arguments, &environment, session)?;
+    let settings = settings(&arguments.kafka, &environment, session)?;
     if pipeline.source.name.is_none() {
         return Err(Failure::usage("ingest.no_source", "the pipeline does not say which cluster it reads")
             .remedy("set `name` under [source] in the pipeline file: it stays when brokers come and go"));
@@ -81,10 +87,10 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
     let ingest = Arc::new(Ingest::new(config).map_err(|e| super::ingest::failed(&e))?);
 
     let group = settings.group().map_or_else(|| format!("frazil-{id}"), str::to_owned);
-    let pollers = arguments.pollers.get();
+    let pollers = chosen.pollers;
     let new = || Consumer::new(&settings, &group, AHEAD_BYTES / pollers as u64, None).map_err(|e| failed(&e));
     let first = new()?;
-    let next = positions(&first, &pipeline.source.topics, arguments, session)?;
+    let next = positions(&first, &pipeline.source.topics, chosen.from)?;
     let source = format!(
         "\"eventSource\":\"SelfManagedKafka\",\"bootstrapServers\":{},",
         serde_json::Value::from(settings.bootstrap_servers())
@@ -95,12 +101,7 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
         consumers.push(new()?);
     }
     let count = consumers.len();
-    let mapping = Settings {
-        batch: arguments.batch,
-        window: Duration::from_millis(arguments.window_ms),
-        bisect: arguments.bisect,
-        idle: arguments.idle_seconds.map(Duration::from_secs),
-    };
+    let mapping = chosen.events;
     let pollers: Vec<Poller> = consumers
         .into_iter()
         .enumerate()
@@ -176,13 +177,69 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
     Ok(Exit::Done)
 }
 
-/// Where each partition is read from: where the group has got to, else where the command line says.
-fn positions(
-    consumer: &Consumer,
-    topics: &[String],
-    arguments: &arguments::Run,
-    session: &Session<'_>,
-) -> Result<BTreeMap<Place, i64>, Failure> {
+/// Where partitions are read from that were never read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Earliest,
+    Latest,
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    At(i64),
+}
+
+/// What flags, variables and the environment's mapping say of this run, in this order.
+#[derive(Clone, Copy, Debug)]
+struct Chosen {
+    from: From,
+    pollers: usize,
+    events: Settings,
+}
+
+impl Chosen {
+    /// # Errors
+    /// When `--from` is no place, or the mapping asks for what this command does not do.
+    fn of(arguments: &arguments::Run, environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
+        let mapping = &environment.mapping;
+        // It tries for ever, and hands over all there is: what would be skipped elsewhere is not skipped in silence here.
+        let mut not_here: Vec<&str> = mapping.skips().into_iter().filter(|name| *name != "bisect").collect();
+        not_here.extend(mapping.partial_answers.then_some("partial_answers"));
+        if !not_here.is_empty() {
+            let names: Vec<String> = not_here.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "`mapping` of the environment `{}` has {}, which this command does not do: it tries an event until all of it \
+                 is stored, and passes nothing over",
+                environment.name,
+                names.join(", ")
+            );
+            return Err(Failure::usage("run.mapping", message)
+                .remedy("leave them to Lambda: choose an environment without them for this command"));
+        }
+        let from = match (arguments.from.as_deref(), mapping.start) {
+            (None, Some(Start::Latest)) | (Some("latest"), _) => From::Latest,
+            (None, Some(Start::At(ms))) => From::At(ms),
+            (None, Some(Start::TrimHorizon) | None) | (Some("earliest"), _) => From::Earliest,
+            (Some(text), _) => {
+                let time = crate::moment::parse(text, session.clock.now()).map_err(|why| {
+                    Failure::usage("usage", why).at("--from").remedy("write earliest, latest or a time")
+                })?;
+                From::At(time.millis())
+            }
+        };
+        let window = arguments.window_ms.map(Duration::from_millis);
+        Ok(Self {
+            from,
+            pollers: arguments.pollers.map(NonZeroUsize::get).or(mapping.pollers.map(|(least, _)| least)).unwrap_or(1),
+            events: Settings {
+                batch: arguments.batch.or(mapping.batch).unwrap_or(BATCH),
+                window: window.or(mapping.window_seconds.map(Duration::from_secs)).unwrap_or(WINDOW),
+                bisect: arguments.bisect || mapping.bisect,
+                idle: arguments.idle_seconds.map(Duration::from_secs),
+            },
+        })
+    }
+}
+
+/// Where each partition is read from: where the group has got to, else where it was chosen.
+fn positions(consumer: &Consumer, topics: &[String], from: From) -> Result<BTreeMap<Place, i64>, Failure> {
     let failed = |e: kafka::Error| failed(&e);
     let mut places = Vec::new();
     for topic in topics {
@@ -195,24 +252,13 @@ fn positions(
     if new.is_empty() {
         return Ok(next);
     }
-    match arguments.from.as_deref() {
-        None | Some("earliest") => {
-            for place in new {
-                let (first, _) = consumer.bounds(&place).map_err(failed)?;
-                next.insert(place, first);
-            }
-        }
-        Some("latest") => {
-            for place in new {
-                let (_, end) = consumer.bounds(&place).map_err(failed)?;
-                next.insert(place, end);
-            }
-        }
-        Some(text) => {
-            let time = crate::moment::parse(text, session.clock.now())
-                .map_err(|why| Failure::usage("usage", why).at("--from").remedy("write earliest, latest or a time"))?;
-            next.extend(consumer.at(&new, time.millis()).map_err(failed)?);
-        }
+    if let From::At(ms) = from {
+        next.extend(consumer.at(&new, ms).map_err(failed)?);
+        return Ok(next);
+    }
+    for place in new {
+        let (first, end) = consumer.bounds(&place).map_err(failed)?;
+        next.insert(place, if from == From::Latest { end } else { first });
     }
     Ok(next)
 }
