@@ -42,6 +42,12 @@ pub struct Global {
 pub enum Command {
     /// Generates a topic's worth of events, ingests and folds them, and shows what is in the table
     Demo(Demo),
+    /// Finds every fault of frazil.toml, of pipeline files and of their schemas, offline; exit code 3 when there are some
+    Check(Check),
+    /// Shows what a pipeline comes to: columns, table, files of a fold, and what would change in the table that is there
+    Plan(Plan),
+    /// Prints the JSON Schema of one of the two files, for editors
+    Schema(Schema),
     /// Runs the ingest function on one captured Lambda event
     Ingest(Ingest),
     /// Folds what is staged into the pipeline's tables, whatever its triggers say
@@ -76,6 +82,9 @@ impl Command {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Demo(_) => "demo",
+            Self::Check(_) => "check",
+            Self::Plan(_) => "plan",
+            Self::Schema(_) => "schema",
             Self::Ingest(_) => "ingest",
             Self::Fold(_) => "fold",
             Self::Decode(_) => "decode",
@@ -135,6 +144,50 @@ pub enum Mode {
     Append,
     /// Rows of one employee within an hour are one
     Dedup,
+}
+
+/// `frazil check`
+#[derive(Clone, Debug, Args)]
+pub struct Check {
+    /// A pipeline's name or the path of its file; all of them unless given
+    #[arg(value_name = "PIPELINE")]
+    pub pipeline: Option<String>,
+    /// All pipelines there are
+    #[arg(long, conflicts_with = "pipeline")]
+    pub all: bool,
+}
+
+/// `frazil plan`
+#[derive(Clone, Debug, Args)]
+pub struct Plan {
+    #[command(flatten)]
+    pub named: Named,
+    /// Records that come in a second, for the estimate of files
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub records_per_second: Option<u64>,
+    /// Bytes of one record, for the estimate of files
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub record_bytes: Option<u64>,
+    /// Ends with exit code 3 when applying it would change something
+    #[arg(long)]
+    pub exit_code: bool,
+}
+
+/// `frazil schema`
+#[derive(Clone, Debug, Args)]
+pub struct Schema {
+    /// Which of the files
+    #[arg(value_enum, value_name = "FILE")]
+    pub file: Described,
+}
+
+/// The files that people write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Described {
+    /// pipelines/<name>.toml
+    Pipeline,
+    /// frazil.toml
+    Environment,
 }
 
 /// `frazil ingest`

@@ -57,6 +57,35 @@ pub(crate) fn settings(
     }
 }
 
+/// What is wrong with the client settings that an environment names.
+pub(crate) fn faults(environment: &Environment) -> Vec<pipeline::Fault> {
+    let Some(block) = &environment.kafka else { return Vec::new() };
+    let file = block.command_config.clone().unwrap_or_default();
+    let fault = |line: usize, message: String| pipeline::Fault {
+        file: file.clone(),
+        line,
+        column: 1,
+        code: pipeline::fault::code::CLIENT,
+        message,
+        nearest: None,
+    };
+    let text = match &block.command_config {
+        None => None,
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(text) => Some(text),
+            Err(error) => return vec![fault(1, format!("the client settings can't be read: {error}"))],
+        },
+    };
+    let given = Given {
+        bootstrap_servers: block.bootstrap_servers.as_deref(),
+        file: text.as_deref().map(|text| ("", text)),
+        properties: &[],
+    };
+    let Err(faults) = Settings::read(&given) else { return Vec::new() };
+    let line = |place: &str| place.rsplit(':').next().and_then(|line| line.parse().ok()).unwrap_or(1);
+    faults.0.into_iter().map(|f| fault(line(&f.place), format!("{}; {}", f.message, f.remedy))).collect()
+}
+
 /// A client's failure, as the command line says it.
 pub(crate) fn failed(error: &kafka::Error) -> Failure {
     Failure::of(error.kind(), error.code(), error).remedy(error.remedy())

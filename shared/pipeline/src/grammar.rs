@@ -8,12 +8,12 @@ use crate::reader::Reader;
 /// One key.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    stands: Stands,
-    shape: Shape,
+    pub(crate) stands: Stands,
+    pub(crate) shape: Shape,
 }
 
 /// Whether this version carries a key out.
-enum Stands {
+pub(crate) enum Stands {
     Now,
     Later,
     /// Only with the value that says what happens anyway, as TOML writes it; beside it, the values known for later
@@ -22,7 +22,7 @@ enum Stands {
 }
 
 /// What may stand below a key.
-enum Shape {
+pub(crate) enum Shape {
     Leaf,
     /// A table of these keys.
     Table(&'static [Key]),

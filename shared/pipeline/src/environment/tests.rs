@@ -1,5 +1,7 @@
 use super::*;
 
+use crate::schema::tests::of_environments;
+
 fn faults(text: &str) -> Vec<String> {
     parse(text, Path::new("frazil.toml")).unwrap_err().iter().map(Fault::to_string).collect()
 }
@@ -239,6 +241,7 @@ kafka   = { command_config = "/etc/client.properties" }
 mapping = { start = "LATEST", retries = -1, filter = [], pollers = [1, 1] }
 "#;
     let environments = parse(text, Path::new("/project/frazil.toml")).unwrap();
+    assert_eq!(of_environments(text), Vec::<String>::new());
     let local = environments.get(None).unwrap();
     let kafka = local.kafka.unwrap();
     assert_eq!(kafka.bootstrap_servers.as_deref(), Some("b-1:9098, [::1]:9098"));
@@ -269,10 +272,12 @@ mapping = { start = "LATEST", retries = -1, filter = [], pollers = [1, 1] }
 #[test]
 fn a_mapping_that_lambda_would_not_take_is_refused_setting_by_setting() {
     let check = |block: &str, expected: &[&str]| {
-        let found = faults(&format!("[env.a]\ndir = \"x\"\n{block}"));
+        let text = format!("[env.a]\ndir = \"x\"\n{block}");
+        let found = faults(&text);
         let all = found.len() == expected.len() && found.iter().zip(expected).all(|(f, part)| f.contains(part));
         assert!(all, "{block}: {found:#?}");
     };
+    assert!(!of_environments("[env.a]\ndir = \"x\"\nmapping = { batch = 0 }").is_empty());
     check("kafka = {}", &["needs `bootstrap_servers`, or"]);
     for servers in ["b-1", "b-1:", ":9092", "b-1:9092,", "b-1:0", "b-1:70000", "http://b-1:9092", "user@b-1:9092"] {
         check(&format!("kafka = {{ bootstrap_servers = {servers:?} }}"), &["\"host:port\""]);
