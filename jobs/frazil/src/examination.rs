@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use codec::columns::{self, Columns};
+use codec::columns::{self, About, Columns};
 use codec::protobuf::schema;
 use iceberg::spec::{PartitionSpec, SchemaRef, SortOrder};
 use pipeline::Fault;
@@ -167,46 +167,38 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         );
         faults.push(examined.fault(&format!("table.columns.{column}.pii"), code::NO_SALT, message, None));
     }
-    let message = message?;
-    let columns = match columns::plan_records(&message, &pipeline.value, &pipeline.table) {
-        Ok(columns) => columns,
-        Err(found) => {
-            let unread = |column: &String| {
-                let within = |name: &String| column.strip_prefix(name).is_some_and(|r| r.is_empty() || r.starts_with('.'));
-                examined.unread.iter().any(within)
-            };
-            for fault in found.into_iter().filter(|fault| !fault.missing.as_ref().is_some_and(unread)) {
-                let code = if fault.missing.is_some() { code::UNKNOWN_COLUMN } else { code::MISFIT };
-                let nearest = nearest(&fault.message);
-                faults.push(examined.fault(&fault.place, code, fault.message, nearest));
-            }
-            return None;
-        }
-    };
+    let planned = message.as_ref().map(|message| columns::plan_records(message, &pipeline.value, &pipeline.table));
     let misfit = |place: &str, error: &table::fault::Fault| {
         examined.fault(place, code::MISFIT, Failure::of(error.kind(), "", error).message, None)
     };
-    let schema = match table::schema::iceberg_schema(&table_columns(pipeline, &columns)) {
-        Ok(schema) => Arc::new(schema),
-        Err(error) => {
-            faults.push(misfit("table", &error));
-            return None;
+    let columns = match planned {
+        Some(Ok(columns)) => Some(columns),
+        Some(Err(found)) => {
+            for fault in found.into_iter().filter(|fault| !is_told(examined, pipeline, fault)) {
+                let code = match fault.about {
+                    About::Missing(_) => code::UNKNOWN_COLUMN,
+                    _ => code::MISFIT,
+                };
+                let nearest = nearest(&fault.message);
+                faults.push(examined.fault(&fault.place, code, fault.message, nearest));
+            }
+            None
         }
+        None => None,
     };
+    let schema = match columns.as_ref().map(|columns| table::schema::iceberg_schema(&table_columns(pipeline, columns)))
+    {
+        Some(Ok(schema)) => Some(Arc::new(schema)),
+        Some(Err(error)) => {
+            faults.push(misfit("table", &error));
+            None
+        }
+        None => None,
+    };
+    properties(examined, pipeline, schema.as_ref(), faults);
+    let (message, columns, schema) = (message?, columns?, schema?);
     let spec = partition::spec(&schema, &pipeline.table.partition_by).map_err(|e| misfit("table.partition_by", &e));
     let order = sort::order(&schema, &pipeline.table.sort_by).map_err(|e| misfit("table.sort_by", &e));
-    let mut properties: HashMap<String, String> = pipeline.table.properties.clone().into_iter().collect();
-    while let Err(error) = data_file::Settings::new(&properties, &schema, &[], &[], &pipeline.table.primary_key) {
-        let place = match &error {
-            table::fault::Fault::Property { key, .. } => format!("table.properties.{key}"),
-            _ => "table.properties".to_owned(),
-        };
-        faults.push(misfit(&place, &error));
-        // The next one, until there is none; what is no property's fault stays.
-        if place.strip_prefix("table.properties.").and_then(|key| properties.remove(key)).is_none() {
-            break;
-        }
-    }
     let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
     let hash = pipeline::hash::of(pipeline, &digests);
     match (spec, order, hash) {
@@ -218,6 +210,54 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
             faults.extend(order.err());
             faults.extend(hash.err().map(|e| examined.fault("table", code::CANONICAL, e.to_string(), None)));
             None
+        }
+    }
+}
+
+/// Table properties that no file could be written by, each. What they say of columns takes the schema.
+fn properties(examined: &Examined, pipeline: &Pipeline, schema: Option<&SchemaRef>, faults: &mut Vec<Fault>) {
+    let (schema, keys) = match schema {
+        Some(schema) => (SchemaRef::clone(schema), pipeline.table.primary_key.as_slice()),
+        None => match table::schema::iceberg_schema(&[]) {
+            Ok(empty) => (Arc::new(empty), [].as_slice()),
+            Err(_) => return,
+        },
+    };
+    let mut properties: HashMap<String, String> = pipeline.table.properties.clone().into_iter().collect();
+    while let Err(error) = data_file::Settings::new(&properties, &schema, &[], &[], keys) {
+        let message = Failure::of(error.kind(), "", &error).message;
+        let key = match error {
+            table::fault::Fault::Property { key, .. } => Some(key),
+            _ => None,
+        };
+        let place = format!("table.properties.{}", key.as_deref().unwrap_or_default());
+        faults.push(examined.fault(&place, code::MISFIT, message, None));
+        // The next one, until there is none; what is no property's fault stays.
+        if key.and_then(|key| properties.remove(&key)).is_none() {
+            break;
+        }
+    }
+}
+
+/// Whether the file's own faults say already what the schema's planner has to say.
+fn is_told(examined: &Examined, pipeline: &Pipeline, fault: &columns::Fault) -> bool {
+    let within =
+        |column: &str, name: &String| column.strip_prefix(name).is_some_and(|r| r.is_empty() || r.starts_with('.'));
+    match &fault.about {
+        About::Declaration => examined.is_at_fault(&fault.place),
+        // Which column it is, its declaration would have said; or the reader has missed it too.
+        About::Missing(column) => {
+            examined.unread.iter().any(|name| within(column, name)) || examined.is_at_fault(&fault.place)
+        }
+        // A partition field, a key: what the reader knows of it, it has said.
+        About::Message if fault.place.starts_with("table.dedup_within") || fault.place.ends_with(']') => {
+            examined.is_at_fault(&fault.place)
+        }
+        About::Message => {
+            let declared = pipeline.table.columns.iter().find(|c| fault.place == format!("table.columns.{}", c.name));
+            let misfits = declared.and_then(|c| Some(c.expect.misfits(c.data_type.as_ref()?)));
+            let misfits: Vec<String> = misfits.unwrap_or_default().into_iter().map(|(_, message)| message).collect();
+            !misfits.is_empty() && fault.message == misfits.join("; ")
         }
     }
 }

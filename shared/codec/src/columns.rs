@@ -74,8 +74,19 @@ pub struct Fault {
     pub place: String,
     /// What is wrong.
     pub message: String,
-    /// The column that is not there, where that is what is wrong.
-    pub missing: Option<String>,
+    /// What it is about.
+    pub about: About,
+}
+
+/// What a fault is about: not every one takes a schema to be seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// What the file says does not go with the message.
+    Message,
+    /// The table is to be laid out by a column that is not there.
+    Missing(String),
+    /// What a column's declaration says is wrong whatever the message is.
+    Declaration,
 }
 
 /// How a source in the payload begins.

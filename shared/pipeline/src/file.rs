@@ -15,7 +15,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -67,9 +67,22 @@ pub struct Examined {
     text: String,
     /// Where settings stand: `table.columns.age`, `table.partition_by[0]`.
     places: BTreeMap<String, usize>,
+    /// Where the keys of single values stand.
+    keys: BTreeMap<String, usize>,
+    /// Where the file's own faults stand.
+    found: BTreeSet<usize>,
 }
 
 impl Examined {
+    /// Whether a fault of the file itself stands at a setting, or at one within it.
+    #[must_use]
+    pub fn is_at_fault(&self, setting: &str) -> bool {
+        let within = |place: &String| place.strip_prefix(setting).is_some_and(|r| r.is_empty() || r.starts_with('.'));
+        let at: BTreeSet<usize> = self.places.iter().filter(|(place, _)| within(place)).map(|(_, at)| *at).collect();
+        let key = self.keys.get(setting);
+        self.found.iter().any(|found| at.contains(found) || Some(found) == key)
+    }
+
     /// A fault that was found later, at the setting that is to blame: `table.columns.age`, `table.partition_by[0]`. Where
     /// that is not in the file, at what is around it.
     #[must_use]
@@ -105,6 +118,7 @@ pub fn examine(path: &Path, environment: &Environment) -> Result<Examined, Error
             nearest: None,
         });
     }
+    let found = read.found.iter().map(|found| found.at).collect();
     let faults = locate(&text, path, read.found);
     let schema = read.value.map(|value| value.schema);
     Ok(Examined {
@@ -115,6 +129,8 @@ pub fn examine(path: &Path, environment: &Environment) -> Result<Examined, Error
         path: path.to_owned(),
         text,
         places: read.places,
+        keys: read.keys,
+        found,
     })
 }
 
@@ -163,6 +179,7 @@ struct Outcome {
     schema: Option<(PathBuf, usize)>,
     unread: Vec<String>,
     places: BTreeMap<String, usize>,
+    keys: BTreeMap<String, usize>,
 }
 
 impl Outcome {
@@ -182,23 +199,24 @@ fn read(text: &str, environment: &Environment, path: &Path) -> Outcome {
     if let Some(table) = &table {
         let document = Section::new(table, 0);
         outcome = pipeline(&mut reader, document, environment, path);
-        places(document, "", &mut outcome.places);
+        places(document, "", &mut outcome);
     }
     outcome.places.extend(reader.items);
     Outcome { found: reader.found, unread: reader.unread, ..outcome }
 }
 
 /// Where each key's value stands, and each table's key. TOML's reader has bounded the depth.
-fn places(section: Section<'_>, around: &str, all: &mut BTreeMap<String, usize>) {
+fn places(section: Section<'_>, around: &str, all: &mut Outcome) {
     for entry in section.entries() {
         let name = if around.is_empty() { entry.key.to_owned() } else { format!("{around}.{}", entry.key) };
         match entry.section() {
             Some(inner) => {
                 places(inner, &name, all);
-                all.insert(name, entry.key_at);
+                all.places.insert(name, entry.key_at);
             }
             None => {
-                all.insert(name, entry.value_at());
+                all.keys.insert(name.clone(), entry.key_at);
+                all.places.insert(name, entry.value_at());
             }
         }
     }

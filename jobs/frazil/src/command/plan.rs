@@ -1,6 +1,5 @@
 //! `frazil plan`: what a pipeline comes to, and what would change.
 
-
 use pipeline::Fault;
 use pipeline::environment::{Environment, Location};
 use pipeline::resolved::{Mode, RECORD_COLUMNS};
@@ -105,7 +104,9 @@ pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) 
                 let (live, Compared { changes, faults: found }) = look(resolved, examinee, environment, session).await;
                 if let (Live::Unreachable { why }, true) = (&live, arguments.exit_code) {
                     let failure = Failure::new(model::failure::Kind::Retry, "plan.unreachable", why.clone());
-                    return Err(failure.remedy("whether something would change is not known: make the catalog reachable"));
+                    return Err(
+                        failure.remedy("whether something would change is not known: make the catalog reachable")
+                    );
                 }
                 faults.extend(found);
                 (body.live, body.changes) = (live, changes);

@@ -12,6 +12,7 @@ use fold::Fold;
 use ingest::{Ingest, IngestConfig};
 use kafka::Consumer;
 use kafka::consumer::Place;
+use model::clock::Timestamp;
 use model::failure::Kind;
 use pipeline::environment::{Environment, Start};
 use serde::Serialize;
@@ -71,7 +72,7 @@ struct Folded {
 pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
-    let chosen = Chosen::of(arguments, &environment, session)?;
+    let chosen = Chosen::of(arguments, &environment, session.clock.now())?;
     let settings = settings(&arguments.kafka, &environment, session)?;
     if pipeline.source.name.is_none() {
         return Err(Failure::usage("ingest.no_source", "the pipeline does not say which cluster it reads")
@@ -197,7 +198,7 @@ struct Chosen {
 impl Chosen {
     /// # Errors
     /// When `--from` is no place, or the mapping asks for what this command does not do.
-    fn of(arguments: &arguments::Run, environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
+    fn of(arguments: &arguments::Run, environment: &Environment, now: Timestamp) -> Result<Self, Failure> {
         let mapping = &environment.mapping;
         // It tries for ever, and hands over all there is: what would be skipped elsewhere is not skipped in silence here.
         let mut not_here: Vec<&str> = mapping.skips().into_iter().filter(|name| *name != "bisect").collect();
@@ -218,7 +219,7 @@ impl Chosen {
             (None, Some(Start::At(ms))) => From::At(ms),
             (None, Some(Start::TrimHorizon) | None) | (Some("earliest"), _) => From::Earliest,
             (Some(text), _) => {
-                let time = crate::moment::parse(text, session.clock.now()).map_err(|why| {
+                let time = crate::moment::parse(text, now).map_err(|why| {
                     Failure::usage("usage", why).at("--from").remedy("write earliest, latest or a time")
                 })?;
                 From::At(time.millis())
@@ -331,4 +332,52 @@ fn human(body: &Body<'_>) -> String {
         body.rows_in_table,
         body.seconds
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn chosen(flags: &[&str], mapping: &str) -> Result<Chosen, Failure> {
+        let parsed = Arguments::try_parse_from([&["frazil", "run"], flags].concat()).unwrap();
+        let Command::Run(arguments) = parsed.command else { panic!("{flags:?}") };
+        let text = format!("[env.local]\ndir = \"x\"\n{mapping}");
+        let file = std::path::Path::new("/project/frazil.toml");
+        let environment = pipeline::environment::parse(&text, file).unwrap().get(None).unwrap();
+        Chosen::of(&arguments, &environment, "2026-11-29T14:00:00.000000Z".parse().unwrap())
+    }
+
+    #[test]
+    fn flags_go_before_the_mapping_and_the_mapping_before_what_is_usual() {
+        let check = |flags: &[&str], mapping: &str, expected: (From, usize, usize, u64, bool)| {
+            let found = chosen(flags, mapping).unwrap();
+            let Settings { batch, window, bisect, .. } = found.events;
+            let window = u64::try_from(window.as_millis()).unwrap();
+            assert_eq!((found.from, found.pollers, batch, window, bisect), expected, "{flags:?} {mapping}");
+        };
+        check(&[], "", (From::Earliest, 1, 10_000, 500, false));
+        let mapping = "mapping = { batch = 7, window = \"0s\", start = \"LATEST\", pollers = [3, 20], bisect = true }";
+        check(&[], mapping, (From::Latest, 3, 7, 0, true));
+        let flags = ["--batch", "9", "--window-ms", "20", "--from", "earliest", "--pollers", "2"];
+        check(&flags, mapping, (From::Earliest, 2, 9, 20, true));
+        let at = "mapping = { start = 1970-01-01T00:00:01Z }";
+        check(&[], at, (From::At(1000), 1, 10_000, 500, false));
+        check(&["--from", "latest"], at, (From::Latest, 1, 10_000, 500, false));
+        check(&["--from", "1970-01-01T00:00Z"], at, (From::At(0), 1, 10_000, 500, false));
+    }
+
+    #[test]
+    fn what_a_mapping_would_skip_is_refused_by_name() {
+        let refused = |mapping: &str, names: &[&str]| {
+            let failure = chosen(&[], &format!("mapping = {{ {mapping}, pollers = [1, 2] }}")).unwrap_err();
+            assert_eq!((failure.code.as_ref(), failure.exit()), ("run.mapping", Exit::Usage));
+            assert!(names.iter().all(|name| failure.message.contains(name)), "{}", failure.message);
+        };
+        refused("retries = 3, max_age = \"1h\"", &["`retries`", "`max_age`"]);
+        refused("filter = ['{}'], partial_answers = true", &["`filter`", "`partial_answers`"]);
+        assert!(chosen(&[], "mapping = { retries = -1, partial_answers = false, filter = [] }").is_ok());
+    }
 }

@@ -179,7 +179,7 @@ mod tests {
         spark(&pipeline.table, &iceberg_schema(&columns).unwrap())
     }
 
-    /// This text was given to Spark 3.5 with Iceberg 1.10, which made the table and gave back the same schema and spec.
+    /// This text was given to Spark 3.5.6 with Iceberg 1.10.0, which made a table of the same columns, spec and order.
     #[test]
     fn a_table_is_said_as_spark_takes_it() {
         let text = spoken(

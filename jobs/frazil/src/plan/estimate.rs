@@ -63,11 +63,8 @@ pub(crate) fn of(resolved: &Resolved, records_per_second: Option<u64>, record_by
     let seconds = (rows / rate).max(1);
     let partition_fields: Vec<Values> =
         pipeline.table.partition_by.iter().map(|field| values(field, resolved, seconds)).collect();
-    let partitions = partition_fields
-        .iter()
-        .filter_map(|field| field.values)
-        .fold(1_u64, u64::saturating_mul)
-        .clamp(1, rows.max(1));
+    let partitions =
+        partition_fields.iter().filter_map(|field| field.values).fold(1_u64, u64::saturating_mul).clamp(1, rows.max(1));
     let target = pipeline.table.properties.get(TARGET_FILE).and_then(|text| text.parse().ok());
     let all_bytes = rows.saturating_mul(bytes);
     let files_per_partition = (all_bytes / partitions).div_ceil(target.unwrap_or(TARGET_FILE_BYTES)).max(1);

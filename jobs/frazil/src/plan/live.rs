@@ -169,12 +169,14 @@ impl Comparison<'_> {
             let texts = (Some(table.clone()), Some(file.clone()));
             match fit {
                 Fit::Promoted(path) => {
-                    let effect = "the table keeps its type in this version: rows whose values do not fit it go to dead letters";
+                    let effect =
+                        "the table keeps its type in this version: rows whose values do not fit it go to dead letters";
                     self.change(Kind::PromoteColumn, &path, texts.0, texts.1, effect);
                 }
                 Fit::Incompatible(path, live, asked) => {
                     self.change(Kind::ChangeColumn, &path, texts.0, texts.1, "folds stop");
-                    let message = format!("`{path}` is {live} in the table and {asked} in the file: neither becomes the other");
+                    let message =
+                        format!("`{path}` is {live} in the table and {asked} in the file: neither becomes the other");
                     self.fault(&place, "plan.incompatible_column", message);
                 }
                 Fit::Added(path) => {
@@ -284,10 +286,9 @@ fn fit(table: &Type, file: &Type, path: &str, fits: &mut Vec<Fit>) {
 fn widens(from: &PrimitiveType, to: &PrimitiveType) -> bool {
     match (from, to) {
         (PrimitiveType::Int, PrimitiveType::Long) | (PrimitiveType::Float, PrimitiveType::Double) => true,
-        (
-            PrimitiveType::Decimal { precision: from, scale },
-            PrimitiveType::Decimal { precision: to, scale: other },
-        ) => scale == other && from < to,
+        (PrimitiveType::Decimal { precision: from, scale }, PrimitiveType::Decimal { precision: to, scale: other }) => {
+            scale == other && from < to
+        }
         _ => false,
     }
 }

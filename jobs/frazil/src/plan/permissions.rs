@@ -141,9 +141,7 @@ impl Msk {
             return Vec::new();
         }
         let arn = |what: &str| format!("arn:{}:kafka:{}:*:{what}", self.partition, self.region);
-        let allow = |sid: &str, actions: &[&str], resources: Vec<String>| {
-            json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources })
-        };
+        let allow = |sid: &str, actions: &[&str], resources: Vec<String>| json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources });
         vec![
             allow(
                 "Connect",
@@ -155,11 +153,7 @@ impl Msk {
                 &["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"],
                 topics.iter().map(|topic| arn(&format!("topic/*/*/{topic}"))).collect(),
             ),
-            allow(
-                "UseGroup",
-                &["kafka-cluster:DescribeGroup", "kafka-cluster:AlterGroup"],
-                vec![arn("group/*/*/*")],
-            ),
+            allow("UseGroup", &["kafka-cluster:DescribeGroup", "kafka-cluster:AlterGroup"], vec![arn("group/*/*/*")]),
         ]
     }
 }
@@ -217,9 +211,11 @@ mod tests {
         );
         assert_eq!(all["function"]["managed_policies"], json!(["service-role/AWSLambdaMSKExecutionRole"]));
         // A fold deletes nothing that is staged, maintenance writes no table.
-        for (role, action, part) in
-            [("fold", "s3:DeleteObject", "acme"), ("maintain", "s3:PutObject", "lake"), ("maintain", "s3:DeleteObject", "lake")]
-        {
+        for (role, action, part) in [
+            ("fold", "s3:DeleteObject", "acme"),
+            ("maintain", "s3:PutObject", "lake"),
+            ("maintain", "s3:DeleteObject", "lake"),
+        ] {
             let wrong = |line: &String| line.starts_with(action) && line.contains(part);
             assert!(!actions(&all[role]).iter().any(wrong), "{role} {action}");
         }

@@ -142,7 +142,10 @@ impl Remarks<'_> {
             self.add("plan.small_row_groups", message);
         }
         if let Some(n) = files {
-            self.add("plan.small_target_files", format!("files of at most {} are small for Iceberg's readers", bytes(n)));
+            self.add(
+                "plan.small_target_files",
+                format!("files of at most {} are small for Iceberg's readers", bytes(n)),
+            );
         }
     }
 
@@ -187,7 +190,8 @@ impl Remarks<'_> {
             self.add("plan.mapping_skips", message);
         }
         if environment.mapping.start == Some(Start::Latest) {
-            let message = "`start = \"LATEST\"` misses what comes while the mapping is made or changed: TRIM_HORIZON does not";
+            let message =
+                "`start = \"LATEST\"` misses what comes while the mapping is made or changed: TRIM_HORIZON does not";
             self.add("plan.start_latest", message);
         }
     }
@@ -204,7 +208,10 @@ pub(crate) fn merge(pipeline: &Pipeline) -> String {
             table.primary_key.join(", ")
         ),
         (Mode::Dedup, Some(within)) => {
-            let pruned = table.partition_by.iter().filter(|f| f.column == within.column || table.primary_key.contains(&f.column));
+            let pruned = table
+                .partition_by
+                .iter()
+                .filter(|f| f.column == within.column || table.primary_key.contains(&f.column));
             let pruned: Vec<String> = pruned.map(partition::text).collect();
             let by = if pruned.is_empty() { String::new() } else { format!(" ({})", pruned.join(", ")) };
             format!(

@@ -12,7 +12,7 @@ use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::defaults::{Defaults, Excluded, FIELDS_MAX, declared_fields};
-use super::{Column, Columns, Fault, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
+use super::{About, Column, Columns, Fault, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
 use crate::pii::Hasher;
 use crate::protobuf::mapping::{Number, Shape};
 use crate::{naming, protobuf};
@@ -45,7 +45,7 @@ fn layout_column<'c>(table: &Table, columns: &'c Columns, path: &str) -> Result<
 }
 
 const fn fault(place: String, message: String) -> Fault {
-    Fault { place, message, missing: None }
+    Fault { place, message, about: About::Message }
 }
 
 /// What follows a name and its dot at the beginning of a path; nothing when the name is all of it.
@@ -130,10 +130,15 @@ impl Planner<'_> {
         self.faults.push(fault(place.into(), message));
     }
 
+    /// What a declaration says is wrong by itself.
+    fn misdeclared(&mut self, place: &str, message: String) {
+        self.faults.push(Fault { place: place.to_owned(), message, about: About::Declaration });
+    }
+
     /// A column that the table is to be laid out by is not there.
     fn missing(&mut self, place: impl Into<String>, column: &str, message: String) {
         if !self.unplanned.iter().any(|name| within(column, name).is_some()) {
-            self.faults.push(Fault { place: place.into(), message, missing: Some(column.to_owned()) });
+            self.faults.push(Fault { place: place.into(), message, about: About::Missing(column.to_owned()) });
         }
     }
 
@@ -304,11 +309,11 @@ impl Planner<'_> {
                 let default = if declaration.pii.is_some() { Type::String } else { Type::Binary };
                 let data_type = declaration.data_type.clone().unwrap_or(default);
                 if !matches!(data_type, Type::Binary | Type::String) {
-                    self.fault(&place, format!("`{source}` can't be {data_type}: it can be binary, string"));
+                    self.misdeclared(&place, format!("`{source}` can't be {data_type}: it can be binary, string"));
                     return None;
                 }
                 for (_, message) in declaration.expect.misfits(&data_type) {
-                    self.fault(&place, message);
+                    self.misdeclared(&place, message);
                 }
                 (0, source.clone(), source, data_type)
             }
@@ -342,7 +347,7 @@ impl Planner<'_> {
             }
         };
         if declaration.pii.is_some() && data_type != Type::String {
-            self.fault(&place, format!("what is left of personal data is a string, not {data_type}"));
+            self.misdeclared(&place, format!("what is left of personal data is a string, not {data_type}"));
         }
         let source = match declaration.pii {
             Some(Pii::Hash) => format!("{source}{TREATED}hash"),
@@ -354,7 +359,7 @@ impl Planner<'_> {
         {
             let message =
                 format!("Athena doesn't read {foreign}; `types = \"iceberg\"` allows it where that doesn't matter");
-            self.fault(&place, message);
+            self.misdeclared(&place, message);
         }
         (self.faults.len() == before).then(|| {
             let column = Column {
@@ -375,7 +380,7 @@ impl Planner<'_> {
     fn drop(&mut self, declaration: &ColumnDeclaration) {
         let place = format!("table.columns.{}", declaration.name);
         let From::Path(path) = &declaration.from else {
-            return self.fault(place, "only a field of the value can be dropped".to_owned());
+            return self.misdeclared(&place, "only a field of the value can be dropped".to_owned());
         };
         match self.resolve(path) {
             Ok((fields, _)) => {
@@ -482,16 +487,16 @@ impl Planner<'_> {
         let name = &declaration.name;
         let folded = naming::fold(self.table.column_case, name);
         if name.is_empty() {
-            self.fault(place, "a column has a name".to_owned());
+            self.misdeclared(place, "a column has a name".to_owned());
         } else if let Some(reason) = naming::reserved(name) {
-            self.fault(place, format!("a column can't be called `{name}`: {reason}"));
+            self.misdeclared(place, format!("a column can't be called `{name}`: {reason}"));
         } else if folded != *name {
             let case = match self.table.column_case {
                 ColumnCase::Lower => "lower",
                 ColumnCase::Snake => "snake",
                 ColumnCase::AsIs => "as-is",
             };
-            self.fault(place, format!("column_case is \"{case}\": write `{folded}`, or set it to \"as-is\""));
+            self.misdeclared(place, format!("column_case is \"{case}\": write `{folded}`, or set it to \"as-is\""));
         }
     }
 
