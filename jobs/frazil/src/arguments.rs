@@ -1,9 +1,13 @@
 //! What may be typed after `frazil`.
 
+mod planning;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+pub use planning::{Check, Described, Plan, Schema};
 
 /// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
 #[derive(Debug, Parser)]
@@ -144,50 +148,6 @@ pub enum Mode {
     Append,
     /// Rows of one employee within an hour are one
     Dedup,
-}
-
-/// `frazil check`
-#[derive(Clone, Debug, Args)]
-pub struct Check {
-    /// A pipeline's name or the path of its file; all of them unless given
-    #[arg(value_name = "PIPELINE")]
-    pub pipeline: Option<String>,
-    /// All pipelines there are
-    #[arg(long, conflicts_with = "pipeline")]
-    pub all: bool,
-}
-
-/// `frazil plan`
-#[derive(Clone, Debug, Args)]
-pub struct Plan {
-    #[command(flatten)]
-    pub named: Named,
-    /// Records that come in a second, for the estimate of files
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub records_per_second: Option<u64>,
-    /// Bytes of one record, for the estimate of files
-    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub record_bytes: Option<u64>,
-    /// Ends with exit code 3 when applying it would change something
-    #[arg(long)]
-    pub exit_code: bool,
-}
-
-/// `frazil schema`
-#[derive(Clone, Debug, Args)]
-pub struct Schema {
-    /// Which of the files
-    #[arg(value_enum, value_name = "FILE")]
-    pub file: Described,
-}
-
-/// The files that people write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Described {
-    /// pipelines/<name>.toml
-    Pipeline,
-    /// frazil.toml
-    Environment,
 }
 
 /// `frazil ingest`

@@ -44,7 +44,7 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
         let roots = ["staging/*", "settled/*", "dead-letters/*"];
         function.push(store.allow("Stage", &["s3:PutObject"], &[own("staging"), own("dead-letters")]));
         fold.push(store.list("ListStored", &roots));
-        let read = [own("staging"), own("settled"), own("runs"), applied.clone()];
+        let read = [own("staging"), own("settled"), own("runs"), applied];
         fold.push(store.allow("ReadStaged", &["s3:GetObject"], &read));
         let written = [own("settled"), own("dead-letters"), own("runs"), format!("pipelines/{name}/id")];
         fold.push(store.allow("Settle", &["s3:PutObject"], &written));
@@ -57,7 +57,7 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
         fold.push(warehouse.list("ListTable", &[&table]));
         // It deletes metadata files only, where the table's properties ask for it.
         let actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
-        fold.push(warehouse.allow("WriteTable", &actions, &[table.clone()]));
+        fold.push(warehouse.allow("WriteTable", &actions, std::slice::from_ref(&table)));
         maintain.push(warehouse.list("ListTable", &[&table]));
         maintain.push(warehouse.allow("ReadTable", &["s3:GetObject"], &[table]));
     }
