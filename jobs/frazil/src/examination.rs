@@ -90,6 +90,12 @@ impl Examination {
                 Err(error) => return Err(misread(&error)),
             }
         }
+        if faults.iter().any(|fault| fault.code == code::SYNTAX) {
+            // Which variables there are is not known then.
+            for examinee in &mut pipelines {
+                examinee.faults.retain(|fault| fault.code != code::UNKNOWN_VARIABLE);
+            }
+        }
         topics_taken(&mut pipelines);
         pipelines.retain(|examinee| asked.as_ref().is_none_or(|asked| *asked == examinee.path));
         Ok(Self { environment, faults, pipelines })
@@ -142,7 +148,11 @@ fn client_settings(_: &Environment) -> Vec<Fault> {
     Vec::new()
 }
 
-fn examine(path: &Path, environment: &Environment) -> Result<Examinee, pipeline::Error> {
+/// Looks at one pipeline file and what it names.
+///
+/// # Errors
+/// When it can't be read.
+pub(crate) fn examine(path: &Path, environment: &Environment) -> Result<Examinee, pipeline::Error> {
     let examined = file::examine(path, environment)?;
     let mut faults = examined.faults.clone();
     let resolved = resolve(&examined, environment, &mut faults);

@@ -209,8 +209,12 @@ async fn compare(
     session: &Session<'_>,
 ) -> Result<(Live, Compared), Failure> {
     let name = &resolved.pipeline.table.name;
-    let tables = Tables::untouched(environment, session).await?;
-    let Some(loaded) = tables.load(name).await? else {
+    // Without a catalog there is no table, and nobody is asked for credentials.
+    let loaded = match environment::has_catalog(environment) {
+        true => Tables::open(environment, session).await?.load(name).await?,
+        false => None,
+    };
+    let Some(loaded) = loaded else {
         let changes = vec![live::creation(resolved)];
         return Ok((Live::Absent, Compared { changes, faults: Vec::new() }));
     };

@@ -87,7 +87,7 @@ pub(crate) fn of(resolved: &Resolved, records_per_second: Option<u64>, record_by
             .collect(),
         partition_fields,
         files_per_fold: files,
-        files_per_day: files.saturating_mul(DAY / seconds.min(DAY)),
+        files_per_day: files.saturating_mul(DAY) / seconds,
         bytes_per_file: all_bytes / files,
     }
 }
@@ -172,5 +172,72 @@ pub(super) fn bytes(n: u64) -> String {
         1024..1_048_576 => format!("{} KiB", n >> 10),
         1_048_576..1_073_741_824 => format!("{} MiB", n >> 20),
         _ => format!("{} GiB", n >> 30),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(text: &str, rate: u64, bytes: u64) -> Estimate {
+        let file = format!(
+            "[source]\ntopics = [\"t\", \"u\", \"v\"]\n[value]\nformat = \"protobuf\"\nframing = \"bare\"\n\
+             schema = {{ proto = \"e.proto\", message = \"M\" }}\n[table]\nname = \"db.t\"\n{text}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipelines/t.toml");
+        std::fs::create_dir(folder.path().join("pipelines")).unwrap();
+        std::fs::write(&path, file).unwrap();
+        std::fs::write(
+            folder.path().join("e.proto"),
+            "syntax = \"proto3\"; import \"google/protobuf/timestamp.proto\";\n\
+             message M { int64 id = 1; google.protobuf.Timestamp at = 2; bool ok = 3; string kind = 4; }",
+        )
+        .unwrap();
+        let environment = pipeline::Environment::embedded(folder.path().join(".frazil"));
+        let examinee = crate::examination::examine(&path, &environment).unwrap();
+        let resolved = examinee.resolved.unwrap_or_else(|| panic!("{:?}", examinee.faults));
+        of(&resolved, Some(rate), Some(bytes))
+    }
+
+    /// Values of each partition field, `?` where they are not known; files of a fold.
+    fn check(partition_by: &str, more: &str, expected: &str, files: u64) {
+        let found = estimate(&format!("partition_by = [{partition_by}]\n{more}"), 1000, 100);
+        let values: Vec<String> =
+            found.partition_fields.iter().map(|f| f.values.map_or("?".to_owned(), |n| n.to_string())).collect();
+        assert_eq!((values.join(" ").as_str(), found.files_per_fold), (expected, files), "{partition_by}: {found:?}");
+    }
+
+    #[test]
+    fn values_are_counted_where_they_are_known() {
+        check("", "", "", 1);
+        check("\"bucket(16, id)\", \"day(at)\"", "", "16 1", 16);
+        check("\"hour(at)\", \"ok\", \"_kafka_topic\", \"void(id)\"", "", "1 2 3 1", 6);
+        check("\"kind\", \"truncate(3, kind)\"", "", "? ?", 1);
+        check("\"kind\"", "columns.kind = { in = [\"a\", \"b\"] }\n", "2", 2);
+        check("\"topic\"", "columns.topic = \"@topic\"\n", "3", 3);
+        let within =
+            "mode = \"dedup\"\nprimary_key = [\"id\"]\ndedup_within = { column = \"at\", lookback = \"2d\" }\n";
+        check("\"hour(at)\"", within, "49", 49);
+        check("\"month(at)\"", within, "1", 1);
+        // There are no more partitions than rows.
+        check("\"bucket(1000000, id)\"", "", "1000000", 60_000);
+    }
+
+    #[test]
+    fn the_first_trigger_decides_how_much_a_fold_takes() {
+        let check = |fold: &str, rate: u64, bytes: u64, expected: (&str, u64, u64, u64)| {
+            let found = estimate(&format!("[fold]\n{fold}\n"), rate, bytes);
+            let Estimate { trigger, seconds_between_folds, rows_per_fold, files_per_fold, .. } = found;
+            assert_eq!((trigger, seconds_between_folds, rows_per_fold, files_per_fold), expected, "{fold}");
+        };
+        check("", 10, 100, ("max_age", 60, 600, 1));
+        check("max_rows = 100", 10, 100, ("max_rows", 10, 100, 1));
+        check("max_bytes = \"1MB\"", 100, 1000, ("max_bytes", 10, 1000, 1));
+        // Files end at the target of 512 MiB.
+        check("max_bytes = \"1TiB\"\nmax_age = \"1h\"", 10_000, 100, ("max_age", 3600, 36_000_000, 7));
+        check("max_bytes = \"1TiB\"\nmax_age = \"100000000d\"", 1_000_000_000, 1, ("max_rows", 1, 50_000_000, 1));
+        let weekly = estimate("[fold]\nmax_age = \"7d\"\nmax_bytes = \"1TiB\"\n", 1, 1);
+        assert_eq!((weekly.files_per_fold, weekly.files_per_day), (1, 0));
     }
 }

@@ -41,24 +41,23 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
     let table = format!("{}/{}/*", pipeline.table.name.namespace, pipeline.table.name.name);
     let (mut function, mut fold, mut maintain) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(store) = &store {
-        let roots = ["staging/*", "settled/*", "dead-letters/*"];
         function.push(store.allow("Stage", &["s3:PutObject"], &[own("staging"), own("dead-letters")]));
-        fold.push(store.list("ListStored", &roots));
+        fold.push(store.list("ListStored"));
         let read = [own("staging"), own("settled"), own("runs"), applied];
         fold.push(store.allow("ReadStaged", &["s3:GetObject"], &read));
         let written = [own("settled"), own("dead-letters"), own("runs"), format!("pipelines/{name}/id")];
         fold.push(store.allow("Settle", &["s3:PutObject"], &written));
-        maintain.push(store.list("ListStored", &roots));
+        maintain.push(store.list("ListStored"));
         maintain.push(store.allow("ReadSettled", &["s3:GetObject"], &read));
         maintain.push(store.allow("NoteRun", &["s3:PutObject"], &[own("runs")]));
         maintain.push(store.allow("RemoveSettled", &["s3:DeleteObject"], &[own("staging"), own("settled")]));
     }
     if let Some(warehouse) = &warehouse {
-        fold.push(warehouse.list("ListTable", &[&table]));
+        fold.push(warehouse.list("ListTable"));
         // It deletes metadata files only, where the table's properties ask for it.
         let actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
         fold.push(warehouse.allow("WriteTable", &actions, std::slice::from_ref(&table)));
-        maintain.push(warehouse.list("ListTable", &[&table]));
+        maintain.push(warehouse.list("ListTable"));
         maintain.push(warehouse.allow("ReadTable", &["s3:GetObject"], &[table]));
     }
     let mut managed = Vec::new();
@@ -100,16 +99,11 @@ impl Bucket {
         json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources })
     }
 
-    /// Without it a key that is not there can't be told from one that may not be read.
-    fn list(&self, sid: &str, prefixes: &[&str]) -> Value {
-        let prefixes: Vec<String> = prefixes.iter().map(|prefix| format!("{}{prefix}", self.prefix)).collect();
-        json!({
-            "Sid": sid,
-            "Effect": "Allow",
-            "Action": ["s3:ListBucket"],
-            "Resource": [format!("arn:aws:s3:::{}", self.name)],
-            "Condition": { "StringLike": { "s3:prefix": prefixes } },
-        })
+    /// Without it a key that is not there can't be told from one that may not be read. A condition on prefixes would not do:
+    /// what reads one key names none.
+    fn list(&self, sid: &str) -> Value {
+        let resources = [format!("arn:aws:s3:::{}", self.name)];
+        json!({ "Sid": sid, "Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": resources })
     }
 }
 
@@ -228,10 +222,6 @@ mod tests {
         ] {
             assert!(fold.iter().any(|l| l == line), "{line}: {fold:#?}");
         }
-        assert_eq!(
-            all["fold"]["policy"]["Statement"][0]["Condition"]["StringLike"]["s3:prefix"][0],
-            "frazil/staging/*"
-        );
         // Another way of logging in is Kafka's own affair.
         let scram = permissions(
             "dir = \"x\"\nkafka = { bootstrap_servers = \"b-1.demo.abc.c2.kafka.cn-north-1.amazonaws.com.cn:9096\" }",

@@ -184,7 +184,8 @@ fn a_fault_stands_where_it_can_be_mended() {
         ],
     );
     // What is no TOML hides nothing of other files.
-    let place = project(&[("employee", &employee("nme = 1\n")), ("broken", "[source\n")]);
+    let text = employee("nme = 1\n").replace("bigdata", "${db}");
+    let place = project(&[("employee", &text), ("broken", "[source\n")]);
     place.write("frazil.toml", "[env.local\ndir = \"dir\"\n");
     check(
         &place,
@@ -394,6 +395,21 @@ fn what_would_change_in_the_table_is_shown() {
         &["property history.expire.max-snapshot-age-ms"],
         &["plan.history_expiry"],
     );
+}
+
+#[test]
+fn on_aws_the_roles_policies_are_part_of_the_plan() {
+    let place = project(&[("employee", &employee(""))]);
+    place.write(
+        "frazil.toml",
+        "[env.prod]\nstore = \"s3://acme-frazil\"\nwarehouse = \"s3://acme-lake\"\ncatalog = \"sqlite:catalog.db\"\n",
+    );
+    // No catalog was made yet: nobody is asked for credentials, nor a bucket for anything.
+    let (exit, plan) = place.plan(&["--env", "prod"]);
+    assert_eq!((exit, &plan["live"]["state"]), (Exit::Done, &json!("absent")));
+    let policy = plan["permissions"]["fold"]["policy"].to_string();
+    assert!(policy.contains("arn:aws:s3:::acme-lake/bigdata/employee/*"), "{policy}");
+    assert!(place.run(&["plan", "--env", "prod"]).stdout.contains("The role of fold:"));
 }
 
 #[test]

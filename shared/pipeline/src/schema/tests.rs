@@ -76,6 +76,26 @@ fn every_key_is_in_both_the_schema_and_the_grammar() {
 }
 
 #[test]
+fn what_is_not_of_this_version_is_refused_by_the_schema_too() {
+    for (line, good) in [
+        ("dir = \"x\"", true),
+        ("dir = \"x\"\ncatalog = \"sqlite:c.db\"", true),
+        ("dir = \"x\"\ncatalog = \"glue\"", false),
+        ("dir = \"x\"\ncatalog = { rest = \"https://c\" }", false),
+        ("dir = \"x\"\nregion = \"eu-west-1\"", false),
+        ("dir = \"x\"\npii_salt = \"ssm:/salt\"", false),
+        ("dir = \"x\"\nmapping = { auth = \"x\" }", false),
+        ("dir = \"x\"\nspark = {}", false),
+        ("dir = \"x\"\nregistries.main = { kind = \"glue\" }", false),
+    ] {
+        let text = format!("[env.local]\n{line}\n");
+        let read = crate::environment::parse(&text, std::path::Path::new("/project/frazil.toml"));
+        assert_eq!(read.is_ok_and(|all| all.get(None).is_ok()), good, "{line}");
+        assert_eq!(of_environments(&text).is_empty(), good, "{line}: {:?}", of_environments(&text));
+    }
+}
+
+#[test]
 fn both_schemas_are_of_the_dialect_that_they_name() {
     for schema in [pipeline().unwrap(), environment().unwrap()] {
         jsonschema::meta::validate(&schema).unwrap();
