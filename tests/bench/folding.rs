@@ -95,7 +95,7 @@ pub(super) fn here(folder: PathBuf, memory_bytes: u64, now: i64, seed: u64) -> V
             io: storage::local(),
             clock,
             ids,
-            settings: Settings { budget: Budget::of(memory_bytes, None, None), dry_run: false },
+            settings: Settings { budget: Budget::of(memory_bytes, None, None), dry_run: false, may_skip: false },
         };
         let (started, cores) = (Instant::now(), Cores::now());
         let report = fold.drain(|_| ()).await.unwrap();

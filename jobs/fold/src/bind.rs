@@ -1,7 +1,7 @@
 //! Which table column a staged column goes to. Columns are bound by their source path to field ids, once, and the binding
 //! is kept in the table: after a rename, on either side, the column stays the same column.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use iceberg::spec::Schema;
 use model::id::PipelineId;
@@ -17,8 +17,21 @@ pub(crate) fn property(pipeline: &PipelineId) -> String {
     format!("frazil.columns.{pipeline}")
 }
 
-/// The table property that says which version of the type mapping made the table.
-pub(crate) const MAPPING_VERSION: &str = "frazil.mapping-version";
+/// The table property that says which version of the type mapping made the table: frazil made it.
+pub const MAPPING_VERSION: &str = "frazil.mapping-version";
+
+/// What a table's properties say of a pipeline's columns: their sources, and the ids of the fields that they go to. A
+/// record column's source is its name. Nothing before the pipeline's first commit.
+///
+/// # Errors
+/// [`Error::Stopped`] when the property can't be read.
+pub fn bound(
+    properties: &HashMap<String, String>,
+    pipeline: &PipelineId,
+) -> Result<Option<BTreeMap<String, i32>>, Error> {
+    let name = property(pipeline);
+    properties.get(&name).map(|text| Binding::from_property(&name, text).map(|binding| binding.0)).transpose()
+}
 
 /// Source paths and the field ids of their columns. A record column's source is its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

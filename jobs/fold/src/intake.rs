@@ -48,9 +48,17 @@ pub struct Intake {
     pub foreign: Vec<String>,
     /// The store's time before the first page was read.
     pub date: Timestamp,
+    /// Whether the mapping may pass records over.
+    pub may_skip: bool,
 }
 
 impl Intake {
+    /// Whether an offset missing between objects may still come: from an object that can't be read, or by another way
+    /// than the mapping.
+    pub(crate) fn open_holes(&self) -> bool {
+        self.may_skip || !self.quarantined.is_empty()
+    }
+
     /// The object whose word on columns counts: of the newest pipeline file and schema.
     pub(crate) fn newest(&self) -> Option<&Found> {
         self.objects.iter().max_by_key(|found| (found.footer.precedence(), &found.key))
@@ -87,8 +95,14 @@ pub(crate) async fn take(
     }
     let date = passes.first.date;
     let known: BTreeSet<String> = passes.first.objects.iter().map(|o| o.key.to_string()).collect();
-    let mut intake =
-        Intake { objects: Vec::new(), later: Vec::new(), quarantined: Vec::new(), foreign: passes.first.foreign, date };
+    let mut intake = Intake {
+        objects: Vec::new(),
+        later: Vec::new(),
+        quarantined: Vec::new(),
+        foreign: passes.first.foreign,
+        date,
+        may_skip: false,
+    };
     let first = open_all(store, pipeline, passes.first.objects, damaged, ledger, &mut intake.quarantined).await?;
     let second: Vec<Listed> =
         passes.second.objects.into_iter().filter(|o| !known.contains(&o.key.to_string())).collect();

@@ -38,7 +38,7 @@ impl Plan {
 /// Judges what was found against a ledger. Pure.
 #[must_use]
 pub fn plan(ledger: &Ledger, undelivered: &Undelivered, intake: &Intake) -> Plan {
-    let known = Known { ledger, undelivered, open_holes: !intake.quarantined.is_empty() };
+    let known = Known { ledger, undelivered, open_holes: intake.open_holes() };
     let staged: Vec<_> = intake.objects.iter().map(Found::staged).collect();
     let judgement = verdict::judge(&known, &staged);
 

@@ -61,6 +61,9 @@ pub struct Settings {
     pub budget: Budget,
     /// Plan only: nothing is written, not even the table.
     pub dry_run: bool,
+    /// Whether the event source mapping may pass records over (it retries a number of times, filters, decodes): offsets
+    /// missing between objects then stay open instead of counting as never delivered.
+    pub may_skip: bool,
 }
 
 /// A fold of one pipeline, with everything it works on.
@@ -202,6 +205,7 @@ impl Fold {
         let ledger = state.as_ref().map(|s| &s.ledger);
         let asked = self.clock.now();
         let mut intake = intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged, ledger).await?;
+        intake.may_skip = self.settings.may_skip;
         if mutation::on(Mutation::LowMinuteByHost) {
             intake.date = self.clock.now();
         }
@@ -310,7 +314,7 @@ impl Fold {
         let known = Known {
             ledger: state.map_or(&empty, |state| &state.ledger),
             undelivered: undelivered.as_ref().unwrap_or(&none),
-            open_holes: !intake.quarantined.is_empty(),
+            open_holes: intake.open_holes(),
         };
         let left = budget::cut(intake, &known, table, budget);
         Ok((left, undelivered))

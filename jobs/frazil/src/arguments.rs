@@ -1,9 +1,13 @@
 //! What may be typed after `frazil`.
 
+mod planning;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+pub use planning::{Check, Described, Plan, Schema};
 
 /// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
 #[derive(Debug, Parser)]
@@ -42,6 +46,12 @@ pub struct Global {
 pub enum Command {
     /// Generates a topic's worth of events, ingests and folds them, and shows what is in the table
     Demo(Demo),
+    /// Finds every fault of frazil.toml, of pipeline files and of their schemas, offline; exit code 3 when there are some
+    Check(Check),
+    /// Shows what a pipeline comes to: columns, table, files of a fold, and what would change in the table that is there
+    Plan(Plan),
+    /// Prints the JSON Schema of one of the two files, for editors
+    Schema(Schema),
     /// Runs the ingest function on one captured Lambda event
     Ingest(Ingest),
     /// Folds what is staged into the pipeline's tables, whatever its triggers say
@@ -82,6 +92,9 @@ impl Command {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Demo(_) => "demo",
+            Self::Check(_) => "check",
+            Self::Plan(_) => "plan",
+            Self::Schema(_) => "schema",
             Self::Ingest(_) => "ingest",
             Self::Fold(_) => "fold",
             Self::Decode(_) => "decode",
@@ -244,11 +257,11 @@ pub enum Kind {
 #[cfg(feature = "kafka")]
 #[derive(Clone, Debug, Args)]
 pub struct Kafka {
-    /// Brokers to begin with
-    #[arg(short, long, value_name = "HOST:PORT,…", help_heading = "Kafka")]
+    /// Brokers to begin with (the environment's `kafka`, unless given)
+    #[arg(short, long, env = "FRAZIL_BOOTSTRAP_SERVER", value_name = "HOST:PORT,…", help_heading = "Kafka")]
     pub bootstrap_server: Option<String>,
     /// Client settings, a properties file as Kafka's own tools read it
-    #[arg(long, value_name = "FILE", help_heading = "Kafka")]
+    #[arg(long, env = "FRAZIL_COMMAND_CONFIG", value_name = "FILE", help_heading = "Kafka")]
     pub command_config: Option<PathBuf>,
     /// One client setting; may be repeated, and wins over the file's
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Kafka")]
@@ -263,8 +276,9 @@ pub struct Run {
     pub named: Named,
     #[command(flatten)]
     pub kafka: Kafka,
-    /// Where partitions are read from that were never read: earliest, latest, or a time (2026-11-01T00:00Z, -2h)
-    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    /// Where partitions are read from that were never read: earliest, latest, or a time (2026-11-01T00:00Z, -2h) (the
+    /// mapping's `start`, else earliest)
+    #[arg(long, env = "FRAZIL_FROM", value_name = "WHERE", allow_hyphen_values = true)]
     pub from: Option<String>,
     #[command(flatten)]
     pub mapping: Mapping,
@@ -280,15 +294,15 @@ pub struct Run {
 #[cfg(feature = "kafka")]
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Mapping {
-    /// Records of an event at most
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = batch)]
-    pub batch: usize,
-    /// How long an event may be filled, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(0..=300_000))]
-    pub window_ms: u64,
-    /// Pollers, each with some of the partitions
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub pollers: std::num::NonZeroUsize,
+    /// Records of an event at most (the mapping's `batch`, else 10000)
+    #[arg(long, env = "FRAZIL_BATCH", value_name = "N", value_parser = batch)]
+    pub batch: Option<usize>,
+    /// How long an event may be filled, in milliseconds (the mapping's `window`, else 500)
+    #[arg(long, env = "FRAZIL_WINDOW_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=300_000))]
+    pub window_ms: Option<u64>,
+    /// Pollers, each with some of the partitions (the least of the mapping's `pollers`, else 1)
+    #[arg(long, env = "FRAZIL_POLLERS", value_name = "N")]
+    pub pollers: Option<std::num::NonZeroUsize>,
     /// Cuts an event that fails in two
     #[arg(long)]
     pub bisect: bool,

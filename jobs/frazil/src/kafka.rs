@@ -3,17 +3,33 @@
 use std::sync::Arc;
 
 use kafka::{Given, Login, Settings, Tokens};
+use pipeline::environment::Environment;
 
 use crate::Session;
 use crate::arguments;
 use crate::manners::failure::Failure;
 
-/// The client settings that the flags name. Every fault is said at once.
+/// The cluster that a command works with, as far as `frazil.toml` says it. Whoever names brokers or client settings means
+/// another one: then the block says nothing.
+fn block<'e>(flags: &arguments::Kafka, environment: &'e Environment) -> Option<&'e pipeline::environment::Kafka> {
+    let names_brokers = |property: &String| property.split('=').next().is_some_and(|k| k.trim() == "bootstrap.servers");
+    let is_named = flags.bootstrap_server.is_some()
+        || flags.command_config.is_some()
+        || flags.command_property.iter().any(names_brokers);
+    environment.kafka.as_ref().filter(|_| !is_named)
+}
+
+/// The client settings that the flags name, or else the environment. Every fault is said at once.
 ///
 /// # Errors
 /// When the file can't be read, or a line of it can't be used.
-pub(crate) fn settings(flags: &arguments::Kafka, session: &Session<'_>) -> Result<Settings, Failure> {
-    let path = flags.command_config.as_ref();
+pub(crate) fn settings(
+    flags: &arguments::Kafka,
+    environment: &Environment,
+    session: &Session<'_>,
+) -> Result<Settings, Failure> {
+    let block = block(flags, environment);
+    let path = flags.command_config.as_ref().or(block.and_then(|block| block.command_config.as_ref()));
     let text = path.map(|path| {
         std::fs::read_to_string(session.folder.join(path))
             .map_err(|e| Failure::io("kafka.settings", path.display().to_string(), &e))
@@ -21,7 +37,10 @@ pub(crate) fn settings(flags: &arguments::Kafka, session: &Session<'_>) -> Resul
     let text = text.transpose()?;
     let name = path.map(|path| path.display().to_string()).unwrap_or_default();
     let given = Given {
-        bootstrap_servers: flags.bootstrap_server.as_deref(),
+        bootstrap_servers: flags
+            .bootstrap_server
+            .as_deref()
+            .or(block.and_then(|block| block.bootstrap_servers.as_deref())),
         file: text.as_deref().map(|text| (name.as_str(), text)),
         properties: &flags.command_property,
     };
@@ -49,6 +68,35 @@ pub(crate) fn tokens(settings: &Settings, session: &Session<'_>) -> Result<Optio
             crate::msk::tokens(told, settings.bootstrap_servers(), Arc::clone(&session.clock)).map(Some)
         }
     }
+}
+
+/// What is wrong with the client settings that an environment names.
+pub(crate) fn faults(environment: &Environment) -> Vec<pipeline::Fault> {
+    let Some(block) = &environment.kafka else { return Vec::new() };
+    let file = block.command_config.clone().unwrap_or_default();
+    let fault = |line: usize, message: String| pipeline::Fault {
+        file: file.clone(),
+        line,
+        column: 1,
+        code: pipeline::fault::code::CLIENT,
+        message,
+        nearest: None,
+    };
+    let text = match &block.command_config {
+        None => None,
+        Some(path) => match std::fs::read_to_string(path) {
+            Ok(text) => Some(text),
+            Err(error) => return vec![fault(1, format!("the client settings can't be read: {error}"))],
+        },
+    };
+    let given = Given {
+        bootstrap_servers: block.bootstrap_servers.as_deref(),
+        file: text.as_deref().map(|text| ("", text)),
+        properties: &[],
+    };
+    let Err(faults) = Settings::read(&given) else { return Vec::new() };
+    let line = |place: &str| place.rsplit(':').next().and_then(|line| line.parse().ok()).unwrap_or(1);
+    faults.0.into_iter().map(|f| fault(line(&f.place), format!("{}; {}", f.message, f.remedy))).collect()
 }
 
 /// A client's failure, as the command line says it.

@@ -11,6 +11,7 @@ pub mod arguments;
 mod command;
 mod environment;
 mod events;
+mod examination;
 pub mod generator;
 pub mod host;
 #[cfg(feature = "kafka")]
@@ -23,6 +24,7 @@ mod moment;
 mod msk;
 #[cfg(feature = "kafka")]
 mod places;
+mod plan;
 mod query;
 mod remote;
 mod tables;
@@ -141,6 +143,9 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         .map_err(|e| Failure::of(Kind::Retry, "runtime.start", &e))?;
     match command {
         Command::Demo(arguments) => runtime.block_on(command::demo::run(arguments, session)),
+        Command::Check(arguments) => command::check::run(arguments, session),
+        Command::Plan(arguments) => runtime.block_on(command::plan::run(arguments, session)),
+        Command::Schema(arguments) => command::schema::run(arguments, session),
         Command::Ingest(arguments) => runtime.block_on(command::ingest::run(arguments, session)),
         Command::Fold(arguments) => runtime.block_on(command::fold::run(arguments, session)),
         Command::Decode(arguments) => command::decode::run(arguments, session),

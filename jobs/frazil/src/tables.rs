@@ -36,6 +36,8 @@ const IN_MEMORY: &str = ":memory:";
 pub(crate) struct Tables {
     pub(crate) catalog: Arc<dyn Catalog>,
     pub(crate) io: FileIO,
+    /// Whether the environment's mapping may pass records over.
+    may_skip: bool,
 }
 
 impl Tables {
@@ -73,7 +75,8 @@ impl Tables {
         };
         let (clock, ids) = (Arc::clone(&session.clock), Arc::clone(&session.ids));
         let catalog = SqliteCatalog::open(path, &warehouse, io.clone(), clock, ids).await;
-        Ok(Self { catalog: Arc::new(catalog.map_err(|e| failed(&e))?), io })
+        let may_skip = !environment.mapping.skips().is_empty();
+        Ok(Self { catalog: Arc::new(catalog.map_err(|e| failed(&e))?), io, may_skip })
     }
 
     /// Opens an environment's catalog for a command that only reads.
@@ -109,7 +112,7 @@ impl Tables {
             io: self.io.clone(),
             clock: Arc::clone(&session.clock),
             ids: Arc::clone(&session.ids),
-            settings: Settings { budget, dry_run },
+            settings: Settings { budget, dry_run, may_skip: self.may_skip },
         }
     }
 

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 #[path = "manners/decisions.rs"]
 mod decisions;
+#[path = "manners/planning.rs"]
+mod planning;
 #[path = "manners/process.rs"]
 mod process;
 
@@ -166,6 +168,9 @@ fn a_command_line_that_is_not_understood_is_answered_in_the_form_asked_for() {
     assert_eq!(left.exit, Exit::Done);
     let commands = [
         "demo",
+        "check",
+        "plan",
+        "schema",
         "ingest",
         "fold",
         "decode",

@@ -70,10 +70,23 @@ pub struct Column {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Fault {
-    /// The setting: `table.columns.age`, `table.exclude`, or `table` where no single one is to blame.
+    /// The setting: `table.columns.age`, `table.exclude[0]`, or `table` where no single one is to blame.
     pub place: String,
     /// What is wrong.
     pub message: String,
+    /// What it is about.
+    pub about: About,
+}
+
+/// What a fault is about: not every one takes a schema to be seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// What the file says does not go with the message.
+    Message,
+    /// The table is to be laid out by a column that is not there.
+    Missing(String),
+    /// What a column's declaration says is wrong whatever the message is.
+    Declaration,
 }
 
 /// How a source in the payload begins.

@@ -4,8 +4,10 @@
 //! in the file are relative to its folder. Every block is held to the grammar; what is not of this version is refused
 //! only in the environment that is used, so that a laptop can work beside a block for production.
 
+mod location;
+mod mapping;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use toml::de::DeValue;
@@ -18,6 +20,9 @@ use crate::name;
 use crate::nearest::nearest;
 use crate::reader::{Reader, Text};
 
+pub use location::Location;
+pub use mapping::{Kafka, Mapping, Start};
+
 /// The file's name, looked for upward.
 pub const FILE: &str = "frazil.toml";
 
@@ -26,9 +31,6 @@ pub const DEFAULT: &str = "local";
 
 /// Where `local` keeps everything, when nothing is said.
 const DEFAULT_FOLDER: &str = ".frazil";
-
-/// What a prefix leaves of S3's 1024 bytes is enough for every key of ours, and for most partition folders.
-const S3_PREFIX_BYTES_MAX: usize = 256;
 
 /// A variable's value is part of a name: long ones would only multiply.
 const VARIABLE_LENGTH_MAX: usize = 1024;
@@ -52,6 +54,10 @@ pub struct Environment {
     pub vars: BTreeMap<String, String>,
     /// Where the salt of hashed personal data is.
     pub pii_salt: Option<SecretReference>,
+    /// How its Kafka cluster is reached.
+    pub kafka: Option<Kafka>,
+    /// How records are handed over.
+    pub mapping: Mapping,
 }
 
 /// Where a secret is: never the secret itself.
@@ -59,30 +65,6 @@ pub struct Environment {
 pub enum SecretReference {
     /// `env:NAME`: in the variable of this name.
     Env(String),
-}
-
-/// A place for objects. Displayed as a URL, letter by letter: nothing is percent-encoded, as in Iceberg's locations.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
-    /// A folder.
-    File(PathBuf),
-    /// A bucket, and what keys in it begin with: no slash at either end, empty for all of the bucket.
-    S3 {
-        /// The bucket's name.
-        bucket: String,
-        /// What comes before every key, without the slash between.
-        prefix: String,
-    },
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "file://{}", path.display()),
-            Self::S3 { bucket, prefix } if prefix.is_empty() => write!(f, "s3://{bucket}"),
-            Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
-        }
-    }
 }
 
 /// A catalog of tables.
@@ -107,6 +89,8 @@ impl Environment {
             dir: Some(dir),
             vars: BTreeMap::new(),
             pii_salt: None,
+            kafka: None,
+            mapping: Mapping::default(),
         }
     }
 
@@ -147,7 +131,14 @@ pub fn load(from: &Path, chosen: Option<&str>) -> Result<Environment, Error> {
 #[derive(Clone, Debug)]
 pub struct Environments {
     file: PathBuf,
-    blocks: BTreeMap<String, Result<Environment, Vec<Fault>>>,
+    blocks: BTreeMap<String, Block>,
+}
+
+/// One environment, as far as it could be read, and what it asks for that is not of this version.
+#[derive(Clone, Debug)]
+struct Block {
+    environment: Environment,
+    later: Vec<Fault>,
 }
 
 impl Environments {
@@ -162,10 +153,20 @@ impl Environments {
     /// # Errors
     /// [`Error::UnknownEnvironment`]; [`Error::Faults`] where it asks for what is not of this version.
     pub fn get(&self, chosen: Option<&str>) -> Result<Environment, Error> {
+        match self.sketch(chosen)? {
+            (environment, []) => Ok(environment.clone()),
+            (_, later) => Err(Error::Faults(later.to_vec())),
+        }
+    }
+
+    /// The environment of a name as far as it could be read, and what it asks for that is not of this version.
+    ///
+    /// # Errors
+    /// [`Error::UnknownEnvironment`].
+    pub fn sketch(&self, chosen: Option<&str>) -> Result<(&Environment, &[Fault]), Error> {
         let name = chosen.unwrap_or(DEFAULT);
         match self.blocks.get(name) {
-            Some(Ok(environment)) => Ok(environment.clone()),
-            Some(Err(faults)) => Err(Error::Faults(faults.clone())),
+            Some(Block { environment, later }) => Ok((environment, later)),
             None => Err(Error::UnknownEnvironment {
                 name: name.to_owned(),
                 file: self.file.clone(),
@@ -182,6 +183,27 @@ impl Environments {
 /// Every fault of the file, sorted by position, except those of things that are only not of this version:
 /// [`Environments::get`] reports them.
 pub fn parse(text: &str, file: &Path) -> Result<Environments, Vec<Fault>> {
+    let (environments, faults) = examine(text, file);
+    if faults.is_empty() { Ok(environments) } else { Err(faults) }
+}
+
+/// Reads the file that holds for a folder, whatever is wrong with it: the environments as far as they could be read, and
+/// the faults of [`parse`]. Without a file there is `local` alone.
+///
+/// # Errors
+/// [`Error::Unreadable`], and [`Error::Faults`] for what is not UTF-8.
+pub fn examine_at(from: &Path) -> Result<(Environments, Vec<Fault>), Error> {
+    match find(from) {
+        Some(file) => Ok(examine(&text_of(&file)?, &file)),
+        None => {
+            let environment = Environment::embedded(from.join(DEFAULT_FOLDER));
+            let blocks = BTreeMap::from([(DEFAULT.to_owned(), Block { environment, later: Vec::new() })]);
+            Ok((Environments { file: from.join(FILE), blocks }, Vec::new()))
+        }
+    }
+}
+
+fn examine(text: &str, file: &Path) -> (Environments, Vec<Fault>) {
     let root = file.parent().unwrap_or(Path::new("")).to_owned();
     let none = BTreeMap::new();
     let (table, syntax) = document::parse(text);
@@ -205,21 +227,15 @@ pub fn parse(text: &str, file: &Path) -> Result<Environments, Vec<Fault>> {
                     .into_iter()
                     .partition(|f| f.code == code::NOT_YET && inside.contains(&f.at));
                 reader.found = rest;
-                let block = match environment {
-                    Some(environment) if later.is_empty() => Ok(environment),
-                    _ => Err(locate(text, file, later)),
-                };
-                blocks.insert(name.to_owned(), block);
+                blocks.insert(name.to_owned(), Block { environment, later: locate(text, file, later) });
             }
         }
     }
-    if !reader.found.is_empty() {
-        return Err(locate(text, file, reader.found));
-    }
     blocks.entry(DEFAULT.to_owned()).or_insert_with(|| {
-        Ok(Environment { root: Some(root.clone()), ..Environment::embedded(root.join(DEFAULT_FOLDER)) })
+        let environment = Environment { root: Some(root.clone()), ..Environment::embedded(root.join(DEFAULT_FOLDER)) };
+        Block { environment, later: Vec::new() }
     });
-    Ok(Environments { file: file.to_owned(), blocks })
+    (Environments { file: file.to_owned(), blocks }, locate(text, file, reader.found))
 }
 
 /// Without `.` and `..`: tables keep their locations, and those are compared as text. Links stay as they are written.
@@ -252,8 +268,8 @@ fn positions(section: Section<'_>) -> BTreeSet<usize> {
     all
 }
 
-/// `None` where something is not as it must be: reported, if only as not of this version.
-fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, root: &Path) -> Option<Environment> {
+/// What can't be read is reported, if only as not of this version, and what an embedded environment has stands in its place.
+fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, root: &Path) -> Environment {
     let dir = reader.text(section, "dir");
     if let Some(text) = &dir
         && text.value.is_empty()
@@ -268,24 +284,28 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
     }
     let folder = plain(&root.join(dir.as_ref().map_or(DEFAULT_FOLDER, |text| &text.value)));
     let embedded = Environment::embedded(&folder);
-    let store = location(reader, section, "store", embedded.store);
-    let warehouse = location(reader, section, "warehouse", embedded.warehouse);
-    let catalog = catalog(reader, section, embedded.catalog, root);
+    let store = location::read(reader, section, "store", embedded.store.clone());
+    let warehouse = location::read(reader, section, "warehouse", embedded.warehouse.clone());
+    let catalog = catalog(reader, section, embedded.catalog.clone(), root);
     if let (Some(store), Some(warehouse)) = (&store, &warehouse) {
-        apart(reader, section, store, warehouse);
+        location::apart(reader, section, store, warehouse);
     }
     let vars = vars(reader, section);
     let pii_salt = secret(reader, section, "pii_salt");
-    Some(Environment {
+    let kafka = mapping::kafka(reader, section, root);
+    let mapping = mapping::mapping(reader, section).unwrap_or_default();
+    Environment {
         name: name.to_owned(),
         root: Some(root.to_owned()),
         dir: (dir.is_some() || said.is_empty()).then_some(folder),
-        store: store?,
-        catalog: catalog?,
-        warehouse: warehouse?,
+        store: store.unwrap_or(embedded.store),
+        catalog: catalog.unwrap_or(embedded.catalog),
+        warehouse: warehouse.unwrap_or(embedded.warehouse),
         vars,
         pii_salt,
-    })
+        kafka,
+        mapping,
+    }
 }
 
 /// A reference to a secret. What stands there instead may be the secret: it is not repeated.
@@ -311,63 +331,6 @@ fn secret<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str) -> Opti
     None
 }
 
-fn location<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, default: Location) -> Option<Location> {
-    if section.get(name).is_none() {
-        return Some(default);
-    }
-    let text = reader.text(section, name)?;
-    if let Some(path) = text.value.strip_prefix("file://") {
-        if path.starts_with('/') {
-            return Some(Location::File(plain(Path::new(path))));
-        }
-        let message =
-            format!("`{name}` takes \"file:///\" and an absolute folder; for folders beside this file use `dir`");
-        reader.fault(text.at, code::INVALID, message);
-    } else if let Some(rest) = text.value.strip_prefix("s3://") {
-        match bucket_and_prefix(rest) {
-            Ok((bucket, prefix)) => return Some(Location::S3 { bucket: bucket.to_owned(), prefix: prefix.to_owned() }),
-            // Somebody may have put credentials before the bucket or behind the prefix: they are not repeated.
-            Err(why) if rest.contains(['@', '?']) => {
-                reader.fault(text.at, code::INVALID, format!("`{name}` cannot be what it is: {why}"));
-            }
-            Err(why) => {
-                reader.fault(text.at, code::INVALID, format!("`{name}` cannot be {:?}: {why}", text.value));
-            }
-        }
-    } else {
-        let said = if text.value.contains(['@', '?']) { "what it is".to_owned() } else { format!("{:?}", text.value) };
-        let message = format!(
-            "`{name}` cannot be {said}; it takes a URL such as \"file:///data/frazil\" or \"s3://bucket/frazil\""
-        );
-        reader.fault(text.at, code::INVALID, message);
-    }
-    None
-}
-
-/// What follows `s3://`, if a store or a warehouse can be there.
-fn bucket_and_prefix(rest: &str) -> Result<(&str, &str), &'static str> {
-    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
-    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-';
-    if !(3..=63).contains(&bucket.len()) || !bucket.chars().all(letter) {
-        return Err("a bucket's name has 3 to 63 small letters, digits, dots and hyphens");
-    }
-    if bucket.ends_with("--x-s3") {
-        return Err("a directory bucket does not list in order: it takes a general purpose bucket");
-    }
-    if prefix.len() > S3_PREFIX_BYTES_MAX {
-        return Err("the prefix is too long: a key has 1024 bytes in all");
-    }
-    if !prefix.is_empty() && prefix.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
-        return Err("its prefix holds an empty segment, `.` or `..`");
-    }
-    // Locations are compared as text and read by others, who cut them at `?` and `#`.
-    if prefix.contains(['\\', '?', '#']) || prefix.chars().any(char::is_control) {
-        return Err("its prefix holds a backslash, `?`, `#` or a control character");
-    }
-    Ok((bucket, prefix))
-}
-
 fn catalog<'t>(reader: &mut Reader<'t>, section: Section<'t>, default: Catalog, root: &Path) -> Option<Catalog> {
     let Some(entry) = section.get("catalog") else { return Some(default) };
     if matches!(entry.value.get_ref(), DeValue::Table(_)) {
@@ -387,31 +350,6 @@ fn catalog<'t>(reader: &mut Reader<'t>, section: Section<'t>, default: Catalog, 
         }
     }
     None
-}
-
-/// A location as a path, for telling what lies under what.
-fn as_path(location: &Location) -> PathBuf {
-    match location {
-        Location::File(path) => Path::new("file").join(path.strip_prefix("/").unwrap_or(path)),
-        Location::S3 { bucket, prefix } => Path::new("s3").join(bucket).join(prefix),
-    }
-}
-
-/// What the store keeps under its own names never lies under a table's location, nor the reverse: maintenance removes
-/// files by their folder.
-fn apart(reader: &mut Reader<'_>, section: Section<'_>, store_at: &Location, warehouse_at: &Location) {
-    const STORED: [&str; 5] = ["staging", "settled", "dead-letters", "runs", "pipelines"];
-    let (store, warehouse) = (as_path(store_at), as_path(warehouse_at));
-    let inside = STORED.iter().find(|name| warehouse.starts_with(store.join(name)));
-    if !store.starts_with(&warehouse) && inside.is_none() {
-        return;
-    }
-    let at = section.get("warehouse").or(section.get("store")).map_or(section.at, |entry| entry.value_at());
-    let message = format!(
-        "the warehouse {warehouse_at} and what the store {store_at} keeps must lie apart, so that no table's files are \
-         among staged ones"
-    );
-    reader.fault(at, code::INVALID, message);
 }
 
 fn vars<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> BTreeMap<String, String> {

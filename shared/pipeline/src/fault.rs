@@ -31,6 +31,16 @@ pub mod code {
     pub const UNKNOWN_COLUMN: &str = "config.unknown_column";
     /// The schema file is not there.
     pub const SCHEMA_MISSING: &str = "config.schema_missing";
+    /// A schema is not usable, or has no such message.
+    pub const SCHEMA: &str = "config.schema";
+    /// What the file says of records and columns does not go with their schema.
+    pub const MISFIT: &str = "config.misfit";
+    /// Another pipeline reads the topic.
+    pub const TOPIC_TAKEN: &str = "config.topic_taken";
+    /// Values are hashed, and the environment names no salt.
+    pub const NO_SALT: &str = "config.no_salt";
+    /// A line of Kafka's client settings that can't be used.
+    pub const CLIENT: &str = "config.client";
     /// A file cannot be read.
     pub const UNREADABLE: &str = "config.unreadable";
     /// No environment has the name asked for.

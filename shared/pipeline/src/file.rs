@@ -15,11 +15,10 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-use toml::de::DeTable;
 
 use crate::document::{self, Section};
 use crate::environment::Environment;
@@ -27,7 +26,7 @@ use crate::fault::{Error, Fault, Found, code, locate};
 use crate::grammar;
 use crate::name;
 use crate::reader::Reader;
-use crate::resolved::Pipeline;
+use crate::resolved::{Pipeline, Schema, Source, Staging, Value};
 
 /// Both files are written by hand. A larger one is something else, and is not read into memory.
 pub(crate) const BYTES_MAX: u64 = 1 << 20;
@@ -46,6 +45,67 @@ pub fn parse(text: &str, environment: &Environment, path: &Path) -> Result<Pipel
 /// # Errors
 /// [`Error::Faults`] with every fault, [`Error::Unreadable`].
 pub fn load(path: &Path, environment: &Environment) -> Result<Pipeline, Error> {
+    let Examined { pipeline, faults, .. } = examine(path, environment)?;
+    match pipeline {
+        Some(pipeline) if faults.is_empty() => Ok(pipeline),
+        _ => Err(Error::Faults(faults)),
+    }
+}
+
+/// A pipeline file as far as it could be read, whatever is wrong with it.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    /// What was read; nothing where no schema is named or there is no `[table]`. It is good only where there are no faults.
+    pub pipeline: Option<Pipeline>,
+    /// Every fault of the file, as [`load`] has them.
+    pub faults: Vec<Fault>,
+    /// The schema that the file names.
+    pub schema: Option<Schema>,
+    /// Declared columns that could not be read: what is missing without them is nobody's fault.
+    pub unread: Vec<String>,
+    path: PathBuf,
+    text: String,
+    /// Where settings stand: `table.columns.age`, `table.partition_by[0]`.
+    places: BTreeMap<String, usize>,
+    /// Where the keys of single values stand.
+    keys: BTreeMap<String, usize>,
+    /// Where the file's own faults stand.
+    found: BTreeSet<usize>,
+}
+
+impl Examined {
+    /// Whether a fault of the file itself stands at a setting, or at one within it.
+    #[must_use]
+    pub fn is_at_fault(&self, setting: &str) -> bool {
+        let within = |place: &String| place.strip_prefix(setting).is_some_and(|r| r.is_empty() || r.starts_with('.'));
+        let at: BTreeSet<usize> = self.places.iter().filter(|(place, _)| within(place)).map(|(_, at)| *at).collect();
+        let key = self.keys.get(setting);
+        self.found.iter().any(|found| at.contains(found) || Some(found) == key)
+    }
+
+    /// A fault that was found later, at the setting that is to blame: `table.columns.age`, `table.partition_by[0]`. Where
+    /// that is not in the file, at what is around it.
+    #[must_use]
+    pub fn fault(&self, place: &str, code: &'static str, message: String, nearest: Option<String>) -> Fault {
+        let mut around = place;
+        let at = loop {
+            match (self.places.get(around), around.rfind(['.', '['])) {
+                (Some(at), _) => break *at,
+                (None, Some(end)) => around = around.get(..end).unwrap_or_default(),
+                (None, None) => break 0,
+            }
+        };
+        let found = vec![Found { at, code, message: message.clone(), nearest: nearest.clone() }];
+        let fault = || Fault { file: self.path.clone(), line: 1, column: 1, code, message, nearest };
+        locate(&self.text, &self.path, found).pop().unwrap_or_else(fault)
+    }
+}
+
+/// Reads a pipeline file as [`load`] does, and gives what there is of it.
+///
+/// # Errors
+/// [`Error::Unreadable`], and [`Error::Faults`] for what is not UTF-8.
+pub fn examine(path: &Path, environment: &Environment) -> Result<Examined, Error> {
     let text = text_of(path)?;
     let mut read = read(&text, environment, path);
     if let Some((schema, at)) = &read.schema
@@ -58,7 +118,20 @@ pub fn load(path: &Path, environment: &Environment) -> Result<Pipeline, Error> {
             nearest: None,
         });
     }
-    read.outcome(&text, path).map_err(Error::Faults)
+    let found = read.found.iter().map(|found| found.at).collect();
+    let faults = locate(&text, path, read.found);
+    let schema = read.value.map(|value| value.schema);
+    Ok(Examined {
+        pipeline: read.pipeline,
+        faults,
+        schema,
+        unread: read.unread,
+        path: path.to_owned(),
+        text,
+        places: read.places,
+        keys: read.keys,
+        found,
+    })
 }
 
 /// The folder that a pipeline's schema paths are relative to.
@@ -97,11 +170,16 @@ pub(crate) fn text_of(path: &Path) -> Result<String, Error> {
 }
 
 /// What was read, before anybody decides whether it is good.
+#[derive(Default)]
 struct Outcome {
     pipeline: Option<Pipeline>,
     found: Vec<Found>,
+    value: Option<Value>,
     /// The schema file's path and the place that names it.
     schema: Option<(PathBuf, usize)>,
+    unread: Vec<String>,
+    places: BTreeMap<String, usize>,
+    keys: BTreeMap<String, usize>,
 }
 
 impl Outcome {
@@ -117,36 +195,53 @@ fn read(text: &str, environment: &Environment, path: &Path) -> Outcome {
     let (table, syntax) = document::parse(text);
     let mut reader = Reader::new(text, &environment.name, &environment.vars);
     reader.found = syntax;
-    let (pipeline, schema) = match &table {
-        Some(table) => pipeline(&mut reader, table, environment, path),
-        None => (None, None),
-    };
-    Outcome { pipeline, found: reader.found, schema }
+    let mut outcome = Outcome::default();
+    if let Some(table) = &table {
+        let document = Section::new(table, 0);
+        outcome = pipeline(&mut reader, document, environment, path);
+        places(document, "", &mut outcome);
+    }
+    outcome.places.extend(reader.items);
+    Outcome { found: reader.found, unread: reader.unread, ..outcome }
 }
 
-fn pipeline<'t>(
-    reader: &mut Reader<'t>,
-    document: &'t DeTable<'t>,
-    environment: &Environment,
-    path: &Path,
-) -> (Option<Pipeline>, Option<(PathBuf, usize)>) {
-    let document = Section::new(document, 0);
+/// Where each key's value stands, and each table's key. TOML's reader has bounded the depth.
+fn places(section: Section<'_>, around: &str, all: &mut Outcome) {
+    for entry in section.entries() {
+        let name = if around.is_empty() { entry.key.to_owned() } else { format!("{around}.{}", entry.key) };
+        match entry.section() {
+            Some(inner) => {
+                places(inner, &name, all);
+                all.places.insert(name, entry.key_at);
+            }
+            None => {
+                all.keys.insert(name.clone(), entry.key_at);
+                all.places.insert(name, entry.value_at());
+            }
+        }
+    }
+}
+
+fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &Environment, path: &Path) -> Outcome {
     grammar::check(reader, document, grammar::PIPELINE);
 
     let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("").to_owned();
     if let Err(message) = name::pipeline(&stem) {
         reader.fault(0, code::INVALID, message);
     }
-    let source = block(reader, document, "source").and_then(|s| source::read(reader, s));
+    let source = block(reader, document, "source").map(|s| source::read(reader, s));
     let value = block(reader, document, "value").map(|s| value::read(reader, s, &project_folder(environment, path)));
     let staging = schedule::staging(reader, document);
     let fold = schedule::fold(reader, document);
-    let table = block(reader, document, "table").and_then(|s| table::read(reader, s, staging.as_ref()));
+    let table = block(reader, document, "table").map(|s| table::read(reader, s, staging.as_ref()));
 
-    let (value, schema_file) = value.map_or((None, None), |v| (v.value, v.schema_file));
-    let assemble =
-        || Some(Pipeline { name: stem, source: source?, value: value?, table: table?, fold: fold?, staging: staging? });
-    (assemble(), schema_file)
+    let (value, schema) = value.map_or((None, None), |v| (v.value, v.schema_file));
+    // What is not there was reported: the rest is judged with what would be there if nobody had said anything.
+    let source = source.unwrap_or_else(|| Source { topics: Vec::new(), name: None });
+    let staging = staging.unwrap_or(Staging { retention_seconds: schedule::RETENTION_SECONDS });
+    let pipeline =
+        value.clone().zip(table).map(|(value, table)| Pipeline { name: stem, source, value, table, fold, staging });
+    Outcome { pipeline, value, schema, ..Outcome::default() }
 }
 
 /// A block that every pipeline has.

@@ -8,12 +8,12 @@ use crate::reader::Reader;
 /// One key.
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    stands: Stands,
-    shape: Shape,
+    pub(crate) stands: Stands,
+    pub(crate) shape: Shape,
 }
 
 /// Whether this version carries a key out.
-enum Stands {
+pub(crate) enum Stands {
     Now,
     Later,
     /// Only with the value that says what happens anyway, as TOML writes it; beside it, the values known for later
@@ -22,7 +22,7 @@ enum Stands {
 }
 
 /// What may stand below a key.
-enum Shape {
+pub(crate) enum Shape {
     Leaf,
     /// A table of these keys.
     Table(&'static [Key]),
@@ -146,21 +146,21 @@ const ENVIRONMENT: &[Key] = &[
     now("catalog").table(&[later("rest"), later("warehouse"), later("auth"), later("secret")]),
     now("warehouse"),
     later("region"),
-    later("kafka").table(&[later("bootstrap_servers"), later("command_config")]),
+    now("kafka").table(&[now("bootstrap_servers"), now("command_config")]),
     now("pii_salt"),
-    later("mapping").table(&[
-        later("batch"),
-        later("window"),
-        later("start"),
-        later("pollers"),
-        later("partial_answers"),
+    now("mapping").table(&[
+        now("batch"),
+        now("window"),
+        now("start"),
+        now("pollers"),
+        now("partial_answers"),
         later("auth"),
         later("destination"),
-        later("retries"),
-        later("max_age"),
-        later("bisect"),
-        later("filter"),
-        later("registry"),
+        now("retries"),
+        now("max_age"),
+        now("bisect"),
+        now("filter"),
+        now("registry"),
     ]),
     now("vars").open(),
     later("spark").table(&[later("application"), later("role"), later("above")]),

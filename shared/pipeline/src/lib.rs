@@ -2,8 +2,9 @@
 //! rest of frazil works from.
 //!
 //! Entry points: [`environment::load`] says where things run, [`discovery::find`] which file is meant, [`file::load`]
-//! turns that file into a [`resolved::Pipeline`], or into every fault at once, and [`hash::of`] names its content. The
-//! plain value types are in [`types`] and [`resolved`].
+//! turns that file into a [`resolved::Pipeline`], or into every fault at once ([`file::examine`]: into both, as far as it
+//! goes), and [`hash::of`] names its content. The plain value types are in [`types`] and [`resolved`]; [`schema`] describes
+//! both files to editors.
 //!
 //! Nothing here reads the process environment or talks to a service; the only I/O is reading the files that the caller
 //! names, and looking whether a named schema is there. What a later version will accept is refused by name, never
@@ -24,6 +25,7 @@ pub mod path;
 mod quantity;
 mod reader;
 pub mod resolved;
+pub mod schema;
 pub mod sort;
 pub mod types;
 

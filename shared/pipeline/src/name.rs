@@ -108,6 +108,8 @@ pub(crate) fn reserved_column(name: &str) -> Option<&'static str> {
         Some("the Iceberg specification keeps it for its metadata columns")
     } else if RECORD_COLUMNS.contains(&folded.as_str()) {
         Some("it is one of the record columns; to hold the same value under another name, use `from = \"@…\"`")
+    } else if folded.starts_with("_kafka_") {
+        Some("frazil keeps names that begin with `_kafka_` for record columns")
     } else if STAGED.contains(&folded.as_str()) {
         Some("frazil stages a column of that name beside the table's own")
     } else {

@@ -35,11 +35,15 @@ pub(crate) struct Reader<'t> {
     vars: &'t BTreeMap<String, String>,
     environment: &'t str,
     pub(crate) found: Vec<Found>,
+    /// Where the items of lists stand, those that could be read: `table.partition_by[0]`.
+    pub(crate) items: Vec<(String, usize)>,
+    /// Declared columns that could not be read.
+    pub(crate) unread: Vec<String>,
 }
 
 impl<'t> Reader<'t> {
     pub(crate) const fn new(text: &'t str, environment: &'t str, vars: &'t BTreeMap<String, String>) -> Self {
-        Self { text, vars, environment, found: Vec::new() }
+        Self { text, vars, environment, found: Vec::new(), items: Vec::new(), unread: Vec::new() }
     }
 
     pub(crate) fn near(&mut self, at: usize, code: &'static str, message: String, nearest: Option<&str>) {

@@ -168,3 +168,21 @@ async fn a_copy_of_another_object_settles_nothing() {
     assert_eq!(report.tables[0].rows_added, 2);
     assert_eq!(world.rows().await, wanted(&["0:0:rrrrr"]));
 }
+
+/// Protocol, Ingest 5: what a mapping passed over comes another way, or never; nobody decides that for it.
+#[tokio::test]
+async fn where_the_mapping_may_skip_holes_stay_open() {
+    for (may_skip, undelivered) in [(false, 3), (true, 0)] {
+        let world = World::new(8);
+        world.stage(&["0:0:rr"]);
+        world.stage(&["0:5:r"]);
+        let fold = || Fold { settings: Settings { may_skip, ..Settings::default() }, ..world.fold() };
+        assert_eq!(fold().run().await.unwrap().tables[0].rows_added, 3);
+        assert_eq!(world.ledger().await.totals().undelivered, undelivered);
+        world.wait(1);
+        world.stage(&["0:2:rrr"]);
+        assert_eq!(fold().run().await.unwrap().tables[0].rows_added, 3, "may_skip: {may_skip}");
+        assert_eq!(world.rows().await, wanted(&["0:0:rrrrrr"]));
+        assert_eq!(world.ledger().await.totals().undelivered, 0);
+    }
+}

@@ -1,16 +1,16 @@
 //! `frazil backfill`: a stretch of a topic into its table, and then an end.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use kafka::consumer::Place;
 
 use crate::Session;
 use crate::arguments;
+use crate::environment;
 use crate::kafka::settings;
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
-use crate::mapping::{Outcome, Read, Settings, Work};
+use crate::mapping::{Outcome, Read, Work};
 use crate::places::{self, Where};
 
 pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'_>) -> Result<Exit, Failure> {
@@ -18,7 +18,9 @@ pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'
     let [from, to] = [(&arguments.from, "--from"), (&arguments.to, "--to")]
         .map(|(text, flag)| text.as_deref().map(|text| places::typed(text, flag, now)).transpose());
     let (from, to) = (from?.unwrap_or(Where::Earliest), to?.unwrap_or(Where::Latest));
-    let settings = settings(&arguments.kafka, session)?;
+    let environment = environment::settings(session)?;
+    let (events, pollers) = super::run::events(&arguments.mapping, &environment)?;
+    let settings = settings(&arguments.kafka, &environment, session)?;
     let work = Work::open(arguments.named.pipeline.as_deref(), settings, session).await?;
     let consumer = work.consumer(&format!("frazil-{}", work.id))?;
     let all = places::of_topics(&consumer, &work.pipeline.source.topics, arguments.topic.as_deref())?;
@@ -47,14 +49,7 @@ pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'
     if arguments.dry_run {
         return planned(&from, &until, session);
     }
-    let mapping = Settings {
-        batch: arguments.mapping.batch,
-        window: Duration::from_millis(arguments.mapping.window_ms),
-        bisect: arguments.mapping.bisect,
-        idle: None,
-        refresh: Duration::MAX,
-    };
-    let read = Read { from, until: Some(until), group: None, pollers: arguments.mapping.pollers.get(), mapping };
+    let read = Read { from, until: Some(until), group: None, pollers, mapping: events };
     let outcome = work.carry_out(read, session).await?;
     session.output.reply("backfill", &outcome, Outcome::human)?;
     Ok(Exit::Done)

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::Session;
 use crate::arguments;
+use crate::environment;
 use crate::generator::stream::{Options, Stream};
 use crate::kafka::{failed, settings, tokens};
 use crate::manners::exit::Exit;
@@ -37,7 +38,7 @@ struct Body<'a> {
 }
 
 pub(crate) fn run(arguments: &arguments::Produce, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    let settings = settings(&arguments.kafka, session)?;
+    let settings = settings(&arguments.kafka, &environment::settings(session)?, session)?;
     let options = Options { records: arguments.records, seed: arguments.seed };
     let mut stream = Stream::new(options);
     let mut body = Body {

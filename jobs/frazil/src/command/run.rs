@@ -1,58 +1,149 @@
 //! `frazil run`: Kafka into tables on any machine, until told to end.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use kafka::Consumer;
 use kafka::consumer::Place;
+use model::clock::Timestamp;
+use pipeline::environment::{Environment, Start};
 
 use crate::Session;
 use crate::arguments;
+use crate::environment;
 use crate::kafka::{failed, settings};
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::mapping::{Outcome, Read, Settings, Work};
 use crate::places::{self, Where};
 
+/// Records of an event at most, and how long it may be filled, where nobody says.
+const BATCH: usize = 10_000;
+const WINDOW: Duration = Duration::from_millis(500);
 /// How often it is looked whether topics have got partitions.
 const REFRESH: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    let settings = settings(&arguments.kafka, session)?;
+    let environment = environment::settings(session)?;
+    let (events, pollers) = events(&arguments.mapping, &environment)?;
+    let place = chosen(arguments.from.as_deref(), &environment, session.clock.now())?;
+    let settings = settings(&arguments.kafka, &environment, session)?;
     let work = Work::open(arguments.named.pipeline.as_deref(), settings, session).await?;
     let group = work.settings.group().map_or_else(|| format!("frazil-{}", work.id), str::to_owned);
     let consumer = work.consumer(&group)?;
     let found = places::of_topics(&consumer, &work.pipeline.source.topics, None)?;
-    let from = from(&consumer, &found, arguments, session)?;
+    let from = from(&consumer, &found, &place)?;
     drop(consumer);
     let mapping = Settings {
-        batch: arguments.mapping.batch,
-        window: Duration::from_millis(arguments.mapping.window_ms),
-        bisect: arguments.mapping.bisect,
         idle: arguments.idle_seconds.map(Duration::from_secs),
         refresh: arguments.refresh_seconds.map_or(REFRESH, Duration::from_secs),
+        ..events
     };
-    let read = Read { from, until: None, group: Some(group), pollers: arguments.mapping.pollers.get(), mapping };
+    let read = Read { from, until: None, group: Some(group), pollers, mapping };
     let outcome = work.carry_out(read, session).await?;
     session.output.reply("run", &outcome, Outcome::human)?;
     Ok(Exit::Done)
 }
 
-/// Where each partition is read from: where the group has got to, else where the command line says.
-fn from(
-    consumer: &Consumer,
-    found: &[Place],
-    arguments: &arguments::Run,
-    session: &Session<'_>,
-) -> Result<BTreeMap<Place, i64>, Failure> {
-    let place = match arguments.from.as_deref() {
-        None => Where::Earliest,
-        Some(text) => places::typed(text, "--from", session.clock.now())?,
+/// How events are formed, and by how many pollers: as the flags say, else as the environment's mapping does.
+///
+/// # Errors
+/// When the mapping asks for what is not done without Lambda.
+pub(crate) fn events(flags: &arguments::Mapping, environment: &Environment) -> Result<(Settings, usize), Failure> {
+    let mapping = &environment.mapping;
+    // It tries for ever, and hands over all there is: what would be skipped elsewhere is not skipped in silence here.
+    let mut not_here: Vec<&str> = mapping.skips().into_iter().filter(|name| *name != "bisect").collect();
+    not_here.extend(mapping.partial_answers.then_some("partial_answers"));
+    if !not_here.is_empty() {
+        let names: Vec<String> = not_here.iter().map(|name| format!("`{name}`")).collect();
+        let message = format!(
+            "`mapping` of the environment `{}` has {}, which this command does not do: it tries an event until all of it \
+             is stored, and passes nothing over",
+            environment.name,
+            names.join(", ")
+        );
+        return Err(Failure::usage("run.mapping", message)
+            .remedy("leave them to Lambda: choose an environment without them for this command"));
+    }
+    let window = flags.window_ms.map(Duration::from_millis);
+    let events = Settings {
+        batch: flags.batch.or(mapping.batch).unwrap_or(BATCH),
+        window: window.or(mapping.window_seconds.map(Duration::from_secs)).unwrap_or(WINDOW),
+        bisect: flags.bisect || mapping.bisect,
+        idle: None,
+        refresh: REFRESH,
     };
+    let pollers = flags.pollers.map(NonZeroUsize::get).or(mapping.pollers.map(|(least, _)| least)).unwrap_or(1);
+    Ok((events, pollers))
+}
+
+/// Where partitions are read from that were never read.
+fn chosen(text: Option<&str>, environment: &Environment, now: Timestamp) -> Result<Where, Failure> {
+    match (text, environment.mapping.start) {
+        (Some(text), _) => places::typed(text, "--from", now),
+        (None, Some(Start::Latest)) => Ok(Where::Latest),
+        (None, Some(Start::At(ms))) => Ok(Where::Time(Timestamp::from_millis(ms))),
+        (None, Some(Start::TrimHorizon) | None) => Ok(Where::Earliest),
+    }
+}
+
+/// Where each partition is read from: where the group has got to, else where it was chosen.
+fn from(consumer: &Consumer, found: &[Place], place: &Where) -> Result<BTreeMap<Place, i64>, Failure> {
     let mut next = consumer.committed(found).map_err(|e| failed(&e))?;
     let new: Vec<Place> = found.iter().filter(|place| !next.contains_key(place)).cloned().collect();
     if !new.is_empty() {
-        next.extend(places::resolve(consumer, &new, &place, "--from")?);
+        next.extend(places::resolve(consumer, &new, place, "--from")?);
     }
     Ok(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn said(flags: &[&str], mapping: &str) -> Result<(Where, usize, Settings), Failure> {
+        let parsed = Arguments::try_parse_from([&["frazil", "run"], flags].concat()).unwrap();
+        let Command::Run(arguments) = parsed.command else { panic!("{flags:?}") };
+        let text = format!("[env.local]\ndir = \"x\"\n{mapping}");
+        let file = std::path::Path::new("/project/frazil.toml");
+        let environment = pipeline::environment::parse(&text, file).unwrap().get(None).unwrap();
+        let now = "2026-11-29T14:00:00.000000Z".parse().unwrap();
+        let (events, pollers) = events(&arguments.mapping, &environment)?;
+        Ok((chosen(arguments.from.as_deref(), &environment, now)?, pollers, events))
+    }
+
+    #[test]
+    fn flags_go_before_the_mapping_and_the_mapping_before_what_is_usual() {
+        let check = |flags: &[&str], mapping: &str, expected: (Where, usize, usize, u64, bool)| {
+            let (place, pollers, Settings { batch, window, bisect, .. }) = said(flags, mapping).unwrap();
+            let window = u64::try_from(window.as_millis()).unwrap();
+            assert_eq!((place, pollers, batch, window, bisect), expected, "{flags:?} {mapping}");
+        };
+        let at = |ms| Where::Time(Timestamp::from_millis(ms));
+        check(&[], "", (Where::Earliest, 1, 10_000, 500, false));
+        let mapping = "mapping = { batch = 7, window = \"0s\", start = \"LATEST\", pollers = [3, 20], bisect = true }";
+        check(&[], mapping, (Where::Latest, 3, 7, 0, true));
+        let flags = ["--batch", "9", "--window-ms", "20", "--from", "earliest", "--pollers", "2"];
+        check(&flags, mapping, (Where::Earliest, 2, 9, 20, true));
+        let first = "mapping = { start = 1970-01-01T00:00:01Z }";
+        check(&[], first, (at(1000), 1, 10_000, 500, false));
+        check(&["--from", "latest"], first, (Where::Latest, 1, 10_000, 500, false));
+        check(&["--from", "1970-01-01T00:00Z"], first, (at(0), 1, 10_000, 500, false));
+    }
+
+    #[test]
+    fn what_a_mapping_would_skip_is_refused_by_name() {
+        let refused = |mapping: &str, names: &[&str]| {
+            let failure = said(&[], &format!("mapping = {{ {mapping}, pollers = [1, 2] }}")).unwrap_err();
+            assert_eq!((failure.code.as_ref(), failure.exit()), ("run.mapping", Exit::Usage));
+            assert!(names.iter().all(|name| failure.message.contains(name)), "{}", failure.message);
+        };
+        refused("retries = 3, max_age = \"1h\"", &["`retries`", "`max_age`"]);
+        refused("filter = ['{}'], partial_answers = true", &["`filter`", "`partial_answers`"]);
+        assert!(said(&[], "mapping = { retries = -1, partial_answers = false, filter = [] }").is_ok());
+    }
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Res
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
     let salt = ingest::salt(&pipeline, &environment, &session.variable).map_err(|e| super::ingest::failed(&e))?;
     let mut reader = Reader::open(&pipeline, salt.as_ref())?;
-    let settings = settings(&arguments.kafka, session)?;
+    let settings = settings(&arguments.kafka, &environment, session)?;
     // A group that nothing is committed to: the client wants a name.
     let consumer =
         Consumer::new(&settings, "frazil-tail", AHEAD_BYTES, tokens(&settings, session)?).map_err(|e| failed(&e))?;

@@ -33,6 +33,15 @@ pub(crate) struct Refusal<'a> {
     error: Error<'a>,
 }
 
+/// The same, with what the command got to beside it.
+#[derive(Debug, Serialize)]
+pub(crate) struct RefusalBeside<'a, T: Serialize> {
+    #[serde(flatten)]
+    refusal: Refusal<'a>,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
 #[derive(Debug, Serialize)]
 struct Error<'a> {
     kind: &'static str,
@@ -58,4 +67,12 @@ pub(crate) fn refusal<'a>(command: Option<&str>, failure: &'a Failure) -> Refusa
             remedy: failure.advice(),
         },
     }
+}
+
+pub(crate) fn refusal_beside<'a, T: Serialize>(
+    command: Option<&str>,
+    failure: &'a Failure,
+    body: &'a T,
+) -> RefusalBeside<'a, T> {
+    RefusalBeside { refusal: refusal(command, failure), body }
 }

@@ -94,6 +94,28 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// The answer of a command that got somewhere and failed all the same: under `--json` the failure's document with what there
+    /// is beside it, else the text on stdout and the failure on stderr.
+    ///
+    /// # Errors
+    /// When stdout can't be written.
+    pub(crate) fn reply_refused<T: Serialize>(
+        &mut self,
+        command: &str,
+        body: &T,
+        human: impl FnOnce(&T) -> String,
+        failure: &Failure,
+    ) -> Result<(), Failure> {
+        if self.json {
+            self.claim();
+            return self.document(&envelope::refusal_beside(Some(command), failure, body));
+        }
+        let text = human(body);
+        self.text(&text)?;
+        self.fail(Some(command), failure);
+        Ok(())
+    }
+
     /// What frazil says of itself, help or version: under `--json` a document with this member, else the text.
     ///
     /// # Errors

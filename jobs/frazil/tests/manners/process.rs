@@ -48,3 +48,21 @@ fn a_stdout_that_takes_nothing_is_a_failure_of_its_own() {
         assert!(text.contains("output.stdout") && !text.contains("misconfigured"), "{arguments:?}: {text}");
     }
 }
+
+#[cfg(feature = "kafka")]
+#[test]
+fn variables_go_before_the_file_and_flags_before_both() {
+    let place = Place::new();
+    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\nkafka = { command_config = \"absent.properties\" }\n");
+    let produce = |flags: &[&str], variable: Option<&str>| {
+        let mut command = frazil(&place, &[&["produce", "--topic", "t", "--dry-run", "--json"], flags].concat());
+        if let Some(servers) = variable {
+            command.env("FRAZIL_BOOTSTRAP_SERVER", servers);
+        }
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(produce(&[], None), Some(2));
+    assert_eq!(produce(&[], Some("b:9092")), Some(0));
+    assert_eq!(produce(&["--command-config", "absent.properties"], Some("b:9092")), Some(2));
+    assert_eq!(produce(&["-b", "b:9092"], None), Some(0));
+}

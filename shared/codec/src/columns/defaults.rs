@@ -20,8 +20,8 @@ pub(super) struct Excluded {
     pub(super) path: Vec<String>,
     /// Whether it was met.
     pub(super) applied: bool,
-    /// The column that drops it; none for one of `exclude`.
-    pub(super) place: Option<String>,
+    /// The setting that leaves it out.
+    pub(super) place: String,
 }
 
 /// Works out default types.
@@ -34,8 +34,12 @@ pub(super) struct Defaults {
 
 impl Defaults {
     pub(super) fn new(case: ColumnCase, excluded: &[String]) -> Self {
-        let excluded =
-            excluded.iter().map(|path| Excluded { path: segments(path), applied: false, place: None }).collect();
+        let excluded = excluded.iter().enumerate().map(|(n, path)| Excluded {
+            path: segments(path),
+            applied: false,
+            place: format!("table.exclude[{n}]"),
+        });
+        let excluded = excluded.collect();
         Self { case, excluded, fields: 0 }
     }
 

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::secret::Secret;
@@ -12,12 +12,15 @@ use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::defaults::{Defaults, Excluded, FIELDS_MAX, declared_fields};
-use super::{Column, Columns, Fault, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
+use super::{About, Column, Columns, Fault, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
 use crate::pii::Hasher;
 use crate::protobuf::mapping::{Number, Shape};
 use crate::{naming, protobuf};
 
 /// The type of a column that the table is laid out by: a column, a field within one, or a record column.
+///
+/// # Errors
+/// That there is none, with the nearest.
 fn layout_column<'c>(table: &Table, columns: &'c Columns, path: &str) -> Result<&'c Type, String> {
     let record = if table.record_columns { &RECORD_COLUMNS[..] } else { &[] };
     if let Some((_, data_type, _)) = record.iter().find(|(name, ..)| *name == path) {
@@ -39,6 +42,10 @@ fn layout_column<'c>(table: &Table, columns: &'c Columns, path: &str) -> Result<
         (data_type, rest) = (&field.data_type, within(rest, &field.name).unwrap_or_default());
     }
     Ok(data_type)
+}
+
+const fn fault(place: String, message: String) -> Fault {
+    Fault { place, message, about: About::Message }
 }
 
 /// What follows a name and its dot at the beginning of a path; nothing when the name is all of it.
@@ -78,7 +85,8 @@ pub fn plan_records(message: &MessageDescriptor, value: &Value, table: &Table) -
 
 fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) -> Result<Columns, Vec<Fault>> {
     let defaults = Defaults::new(table.column_case, &table.exclude);
-    let mut planner = Planner { message, table, exploded: None, defaults, faults: Vec::new() };
+    let mut planner =
+        Planner { message, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
     planner.exploded = value.and_then(|value| value.explode.as_ref()).and_then(|path| planner.exploded(path));
@@ -112,12 +120,26 @@ struct Planner<'a> {
     /// The way to the repeated field of which each element becomes a row.
     exploded: Option<Vec<FieldDescriptor>>,
     defaults: Defaults,
+    /// Columns that are missing for reasons that were given.
+    unplanned: BTreeSet<String>,
     faults: Vec<Fault>,
 }
 
 impl Planner<'_> {
     fn fault(&mut self, place: impl Into<String>, message: String) {
-        self.faults.push(Fault { place: place.into(), message });
+        self.faults.push(fault(place.into(), message));
+    }
+
+    /// What a declaration says is wrong by itself.
+    fn misdeclared(&mut self, place: &str, message: String) {
+        self.faults.push(Fault { place: place.to_owned(), message, about: About::Declaration });
+    }
+
+    /// A column that the table is to be laid out by is not there.
+    fn missing(&mut self, place: impl Into<String>, column: &str, message: String) {
+        if !self.unplanned.iter().any(|name| within(column, name).is_some()) {
+            self.faults.push(Fault { place: place.into(), message, about: About::Missing(column.to_owned()) });
+        }
     }
 
     fn columns(&mut self) -> Columns {
@@ -131,7 +153,10 @@ impl Planner<'_> {
             }
         }
         for declaration in table.columns.iter().filter(|declaration| declaration.pii != Some(Pii::Drop)) {
-            let Some((field, column)) = self.declared(declaration) else { continue };
+            let Some((field, column)) = self.declared(declaration) else {
+                self.unplanned.insert(declaration.name.clone());
+                continue;
+            };
             match table.fields {
                 Fields::All => declared.entry(field).or_default().push(column),
                 Fields::Listed => listed.push(column),
@@ -244,6 +269,7 @@ impl Planner<'_> {
                 field.name()
             );
             self.fault("table", message);
+            self.unplanned.insert(name);
             return None;
         }
         let data_type = self.type_of(std::slice::from_ref(field), &path, std::slice::from_ref(self.message))?;
@@ -283,11 +309,11 @@ impl Planner<'_> {
                 let default = if declaration.pii.is_some() { Type::String } else { Type::Binary };
                 let data_type = declaration.data_type.clone().unwrap_or(default);
                 if !matches!(data_type, Type::Binary | Type::String) {
-                    self.fault(&place, format!("`{source}` can't be {data_type}: it can be binary, string"));
+                    self.misdeclared(&place, format!("`{source}` can't be {data_type}: it can be binary, string"));
                     return None;
                 }
                 for (_, message) in declaration.expect.misfits(&data_type) {
-                    self.fault(&place, message);
+                    self.misdeclared(&place, message);
                 }
                 (0, source.clone(), source, data_type)
             }
@@ -321,7 +347,7 @@ impl Planner<'_> {
             }
         };
         if declaration.pii.is_some() && data_type != Type::String {
-            self.fault(&place, format!("what is left of personal data is a string, not {data_type}"));
+            self.misdeclared(&place, format!("what is left of personal data is a string, not {data_type}"));
         }
         let source = match declaration.pii {
             Some(Pii::Hash) => format!("{source}{TREATED}hash"),
@@ -333,7 +359,7 @@ impl Planner<'_> {
         {
             let message =
                 format!("Athena doesn't read {foreign}; `types = \"iceberg\"` allows it where that doesn't matter");
-            self.fault(&place, message);
+            self.misdeclared(&place, message);
         }
         (self.faults.len() == before).then(|| {
             let column = Column {
@@ -354,12 +380,12 @@ impl Planner<'_> {
     fn drop(&mut self, declaration: &ColumnDeclaration) {
         let place = format!("table.columns.{}", declaration.name);
         let From::Path(path) = &declaration.from else {
-            return self.fault(place, "only a field of the value can be dropped".to_owned());
+            return self.misdeclared(&place, "only a field of the value can be dropped".to_owned());
         };
         match self.resolve(path) {
             Ok((fields, _)) => {
                 let path = fields.iter().map(|field| field.name().to_owned()).collect();
-                self.defaults.excluded.push(Excluded { path, applied: false, place: Some(place) });
+                self.defaults.excluded.push(Excluded { path, applied: false, place });
             }
             Err(message) => self.fault(place, message),
         }
@@ -387,7 +413,7 @@ impl Planner<'_> {
                 if holds {
                     let message =
                         format!("it holds what `pii` of the column `{}` is to keep out of the table", one.name);
-                    faults.push(Fault { place: format!("table.columns.{}", other.name), message });
+                    faults.push(fault(format!("table.columns.{}", other.name), message));
                 }
             }
         }
@@ -461,16 +487,16 @@ impl Planner<'_> {
         let name = &declaration.name;
         let folded = naming::fold(self.table.column_case, name);
         if name.is_empty() {
-            self.fault(place, "a column has a name".to_owned());
+            self.misdeclared(place, "a column has a name".to_owned());
         } else if let Some(reason) = naming::reserved(name) {
-            self.fault(place, format!("a column can't be called `{name}`: {reason}"));
+            self.misdeclared(place, format!("a column can't be called `{name}`: {reason}"));
         } else if folded != *name {
             let case = match self.table.column_case {
                 ColumnCase::Lower => "lower",
                 ColumnCase::Snake => "snake",
                 ColumnCase::AsIs => "as-is",
             };
-            self.fault(place, format!("column_case is \"{case}\": write `{folded}`, or set it to \"as-is\""));
+            self.misdeclared(place, format!("column_case is \"{case}\": write `{folded}`, or set it to \"as-is\""));
         }
     }
 
@@ -527,14 +553,14 @@ impl Planner<'_> {
         let mut faults = Vec::new();
         for excluded in &self.defaults.excluded {
             let path = excluded.path.join(".");
-            let place = excluded.place.as_deref().unwrap_or("table.exclude").to_owned();
+            let place = excluded.place.clone();
             if let Err(message) = self.excludable(&excluded.path) {
-                faults.push(Fault { place, message });
+                faults.push(fault(place, message));
             } else if !excluded.applied && excluded.path.len() > 1 {
                 let message = format!(
                     "`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type"
                 );
-                faults.push(Fault { place, message });
+                faults.push(fault(place, message));
             }
         }
         self.faults.append(&mut faults);
@@ -563,49 +589,45 @@ impl Planner<'_> {
     /// What the table is partitioned, sorted and keyed by is there, and of a type that can be.
     fn check_layout(&mut self, columns: &Columns) {
         let table = self.table;
-        if !self.faults.is_empty() {
-            // Columns are missing for reasons that were given.
-            return;
-        }
-        for field in &table.partition_by {
+        for (n, field) in table.partition_by.iter().enumerate() {
+            let place = format!("table.partition_by[{n}]");
             match layout_column(table, columns, &field.column) {
-                Err(message) => self.fault("table.partition_by", message),
+                Err(message) => self.missing(place, &field.column, message),
                 Ok(data_type) if !partition::takes(field.transform, data_type) => {
                     let text = partition::text(field);
-                    self.fault("table.partition_by", format!("`{text}` can't be: `{}` is {data_type}", field.column));
+                    self.fault(place, format!("`{text}` can't be: `{}` is {data_type}", field.column));
                 }
                 Ok(Type::Uuid) if matches!(field.transform, Transform::Identity | Transform::Void) => {
                     let text = format!("`{}` is a uuid; this version partitions by buckets of it only", field.column);
-                    self.fault("table.partition_by", text);
+                    self.fault(place, text);
                 }
                 Ok(_) => {}
             }
         }
-        for field in &table.sort_by {
+        for (n, field) in table.sort_by.iter().enumerate() {
+            let place = format!("table.sort_by[{n}]");
             match layout_column(table, columns, &field.column) {
-                Err(message) => self.fault("table.sort_by", message),
+                Err(message) => self.missing(place, &field.column, message),
                 Ok(data_type @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. })) => {
-                    self.fault("table.sort_by", format!("`{}` is {data_type}, which has no order", field.column));
+                    self.fault(place, format!("`{}` is {data_type}, which has no order", field.column));
                 }
                 Ok(_) => {}
             }
         }
-        for column in &table.primary_key {
+        for (n, column) in table.primary_key.iter().enumerate() {
+            let place = format!("table.primary_key[{n}]");
             let top = |name: &str| name == column;
             let whole =
                 columns.columns.iter().any(|c| top(&c.name)) || RECORD_COLUMNS.iter().any(|(name, ..)| top(name));
             match layout_column(table, columns, column) {
-                Err(message) => self.fault("table.primary_key", message),
+                Err(message) => self.missing(place, column, message),
                 Ok(_) if table.mode != Mode::Append && !whole => {
-                    self.fault(
-                        "table.primary_key",
-                        format!("`{column}` lies within a column: declare a column for it"),
-                    );
+                    self.fault(place, format!("`{column}` lies within a column: declare a column for it"));
                 }
                 Ok(
                     data_type @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. } | Type::Float | Type::Double),
                 ) => {
-                    self.fault("table.primary_key", format!("`{column}` is {data_type}, which can't be a key"));
+                    self.fault(place, format!("`{column}` is {data_type}, which can't be a key"));
                 }
                 Ok(_) => {}
             }
@@ -614,18 +636,15 @@ impl Planner<'_> {
 
     /// The event time that rows are compared by: every row has one, and a record without is a dead letter.
     fn event_time(&mut self, columns: &mut Columns) {
-        const PLACE: &str = "table.dedup_within";
+        const PLACE: &str = "table.dedup_within.column";
         let Some(within) = &self.table.dedup_within else { return };
-        if !self.faults.is_empty() {
-            return;
-        }
         let name = &within.column;
         match layout_column(self.table, columns, name) {
-            Err(message) => return self.fault(PLACE, message),
+            Err(message) => return self.missing(PLACE, name, message),
             Ok(Type::Timestamp | Type::Timestamptz) => {}
             Ok(other) => {
-                return self
-                    .fault(PLACE, format!("`{name}` is {other}; an event time is a timestamptz or a timestamp"));
+                let message = format!("`{name}` is {other}; an event time is a timestamptz or a timestamp");
+                return self.fault(PLACE, message);
             }
         }
         match columns.columns.iter_mut().find(|column| column.name == *name) {
@@ -653,7 +672,7 @@ impl Planner<'_> {
                             "`{other}` and `{name}` differ only in case, and Glue and Athena would take them for one; rename or exclude one of them"
                         )
                     };
-                    faults.push(Fault { place: self.place(&column.name), message });
+                    faults.push(fault(self.place(&column.name), message));
                 }
             }
         }
@@ -672,7 +691,7 @@ impl Planner<'_> {
                 // They are staged once, and found by their source alone.
                 if *first != column.name {
                     let message = format!("`{}` is the column `{first}` already", column.source);
-                    self.faults.push(Fault { place: format!("table.columns.{}", column.name), message });
+                    self.faults.push(fault(format!("table.columns.{}", column.name), message));
                 }
             } else {
                 column.source = format!("{}{NAMED}{}", column.source, column.name);

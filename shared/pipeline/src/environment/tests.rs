@@ -1,5 +1,7 @@
 use super::*;
 
+use crate::schema::tests::of_environments;
+
 fn faults(text: &str) -> Vec<String> {
     parse(text, Path::new("frazil.toml")).unwrap_err().iter().map(Fault::to_string).collect()
 }
@@ -74,7 +76,7 @@ warehouse = "s3://acme-lake/warehouse"
 region    = "eu-west-1"
 kafka     = { bootstrap_servers = "b-1:9098", command_config = "client.properties" }
 pii_salt  = "secretsmanager:frazil-salt"
-mapping   = { batch = 10000, window = "5s", start = "TRIM_HORIZON", pollers = [1, 20], partial_answers = false, auth = "x", destination = "x", retries = 1, max_age = "1h", bisect = true, filter = "x", registry = "main" }
+mapping   = { batch = 10000, window = "5s", start = "TRIM_HORIZON", pollers = [1, 20], partial_answers = false, auth = "x", destination = "x", retries = 1, max_age = "1h", bisect = true, filter = [], registry = "main" }
 vars      = { db = "bigdata" }
 spark     = { application = "00f", role = "arn", above = "64GiB" }
 
@@ -108,9 +110,9 @@ catalog = "glue:eu-west-1"
     let expected = [
         (7, "catalog = { … }"),
         (9, "region"),
-        (10, "kafka"),
         (11, "pii_salt = \"secretsmanager:…\""),
-        (12, "mapping"),
+        (12, "auth"),
+        (12, "destination"),
         (14, "spark"),
         (16, "[env.registries.main]"),
         (21, "[env.registries.old]"),
@@ -224,4 +226,91 @@ fn faults_say_where() {
     check("[env.a]\ndir = \"x\"\ndir = \"y\"\nx = 1", &["3:1 `dir` is there twice", "4:1 unknown key `x`"]);
     check("[env.a\ndir = \"x\"", &["1:7 unclosed table"]);
     check("env = 3", &["1:7 `env` takes a table"]);
+}
+
+#[test]
+fn a_cluster_and_how_its_records_are_handed_over() {
+    let text = r#"
+[env.local]
+dir     = "x"
+kafka   = { bootstrap_servers = "b-1:9098, [::1]:9098", command_config = "client.properties" }
+mapping = { batch = 500, window = "0s", start = 2026-11-01T00:00:00Z, pollers = [2, 20], partial_answers = true, retries = 3, max_age = "1h", bisect = true, filter = ['{"value":{"a":[1]}}'] }
+[env.plain]
+dir     = "y"
+kafka   = { command_config = "/etc/client.properties" }
+mapping = { start = "LATEST", retries = -1, filter = [], pollers = [1, 1] }
+"#;
+    let environments = parse(text, Path::new("/project/frazil.toml")).unwrap();
+    assert_eq!(of_environments(text), Vec::<String>::new());
+    let local = environments.get(None).unwrap();
+    let kafka = local.kafka.unwrap();
+    assert_eq!(kafka.bootstrap_servers.as_deref(), Some("b-1:9098, [::1]:9098"));
+    assert_eq!(kafka.command_config.as_deref(), Some(Path::new("/project/client.properties")));
+    assert_eq!(
+        local.mapping,
+        Mapping {
+            batch: Some(500),
+            window_seconds: Some(0),
+            start: Some(Start::At(1_793_491_200_000)),
+            pollers: Some((2, 20)),
+            partial_answers: true,
+            retries: Some(3),
+            max_age_seconds: Some(3600),
+            bisect: true,
+            filter: vec![r#"{"value":{"a":[1]}}"#.to_owned()],
+            registry: None,
+        }
+    );
+    assert_eq!(local.mapping.skips(), ["retries", "max_age", "bisect", "filter"]);
+    let plain = environments.get(Some("plain")).unwrap();
+    assert_eq!(plain.kafka.unwrap().command_config.as_deref(), Some(Path::new("/etc/client.properties")));
+    assert_eq!(plain.mapping.start, Some(Start::Latest));
+    // What Lambda does anyway skips nothing.
+    assert_eq!(plain.mapping.skips(), Vec::<&str>::new());
+}
+
+#[test]
+fn a_mapping_that_lambda_would_not_take_is_refused_setting_by_setting() {
+    let check = |block: &str, expected: &[&str]| {
+        let text = format!("[env.a]\ndir = \"x\"\n{block}");
+        let found = faults(&text);
+        let all = found.len() == expected.len() && found.iter().zip(expected).all(|(f, part)| f.contains(part));
+        assert!(all, "{block}: {found:#?}");
+    };
+    assert!(!of_environments("[env.a]\ndir = \"x\"\nmapping = { batch = 0 }").is_empty());
+    check("kafka = {}", &["needs `bootstrap_servers`, or"]);
+    for servers in ["b-1", "b-1:", ":9092", "b-1:9092,", "b-1:0", "b-1:70000", "http://b-1:9092", "user@b-1:9092"] {
+        check(&format!("kafka = {{ bootstrap_servers = {servers:?} }}"), &["\"host:port\""]);
+    }
+    check(
+        "kafka = { bootstrap_servers = [\"b:1\"], command_config = \"\" }",
+        &["takes a string", "is a properties file"],
+    );
+    check(
+        "mapping = { batch = 0, window = \"301s\", start = \"now\", pollers = [0, 1], retries = -2, max_age = \"59s\" }",
+        &["1 to 10000", "\"0s\" to \"300s\"", "TRIM_HORIZON", "1 to 200", "-1 to 10000", "\"60s\" to"],
+    );
+    check("mapping = { window = \"500ms\" }", &["whole seconds"]);
+    check("mapping = { start = 2026-11-01 }", &["or a time such as"]);
+    for pollers in ["[1]", "[1, 2, 3]", "[3, 2]", "[1, 2001]", "[\"1\", 2]"] {
+        check(&format!("mapping = {{ pollers = {pollers} }}"), &["the least and the greatest"]);
+    }
+    check("mapping = { pollers = 3 }", &["takes two whole numbers"]);
+    check(
+        "mapping = { partial_answers = true, retries = 1, bisect = true }",
+        &["`partial_answers` takes a mapping in provisioned", "`retries` takes", "`bisect` takes"],
+    );
+    check("mapping = { filter = [\"x\", \"[1]\"] }", &["JSON object", "JSON object"]);
+    check("mapping = { registry = \"main\", pollers = [1, 2] }", &["no registry \"main\""]);
+}
+
+#[test]
+fn an_environment_is_known_as_far_as_it_can_be_read() {
+    let text = "[env.a]\nstore = \"s3://x\"\nvars = { db = \"d\" }\nregion = \"eu\"\n[env.b]\ndir = \"b\"\nx = 1";
+    let (environments, faults) = examine(text, Path::new("/project/frazil.toml"));
+    assert_eq!(faults.iter().map(|f| f.line).collect::<Vec<_>>(), [1, 2, 7]);
+    let (a, later) = environments.sketch(Some("a")).unwrap();
+    assert_eq!((a.vars["db"].as_str(), later.len()), ("d", 1));
+    assert!(environments.sketch(Some("b")).unwrap().1.is_empty());
+    assert!(matches!(environments.sketch(Some("c")), Err(Error::UnknownEnvironment { .. })));
 }

@@ -40,7 +40,10 @@ pub(super) fn read<'t>(
                 format!("the columns `{other}` and `{}` differ only in case, which Glue and Athena fold", entry.key);
             reader.fault(entry.key_at, code::DUPLICATE, message);
         }
-        columns.extend(column(reader, &entry, types));
+        match column(reader, &entry, types) {
+            Some(column) => columns.push(column),
+            None => reader.unread.push(entry.key.to_owned()),
+        }
     }
     columns
 }

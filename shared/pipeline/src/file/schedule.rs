@@ -12,9 +12,9 @@ const MAX_BYTES: u64 = 512 << 20;
 const MAX_ROWS: u64 = 50_000_000;
 /// With less, what a fold takes beside its rows leaves no room for them, and its process comes to more than was named.
 const MEMORY_BYTES_MIN: u64 = 256 << 20;
-const RETENTION_SECONDS: u64 = 7 * 24 * 3600;
+pub(super) const RETENTION_SECONDS: u64 = 7 * 24 * 3600;
 
-pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Option<Fold> {
+pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Fold {
     let (mut age, mut bytes, mut rows) = (Some(MAX_AGE_SECONDS), Some(MAX_BYTES), Some(MAX_ROWS));
     let mut memory = Some(None);
     if let Some(section) = reader.section(document, "fold") {
@@ -29,7 +29,12 @@ pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Option
         }
         memory = self::memory(reader, section);
     }
-    Some(Fold { max_age_seconds: age?, max_bytes: bytes?, max_rows: rows?, memory_bytes: memory? })
+    Fold {
+        max_age_seconds: age.unwrap_or(MAX_AGE_SECONDS),
+        max_bytes: bytes.unwrap_or(MAX_BYTES),
+        max_rows: rows.unwrap_or(MAX_ROWS),
+        memory_bytes: memory.flatten(),
+    }
 }
 
 /// `auto`, which is nothing, or a size.

@@ -8,7 +8,7 @@ use crate::name;
 use crate::reader::Reader;
 use crate::resolved::Source;
 
-pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<Source> {
+pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Source {
     let mut seen = BTreeSet::new();
     let mut topics = Vec::new();
     for text in reader.texts(section, "topics") {
@@ -17,6 +17,7 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<
         } else if let Err(message) = name::topic(&text.value) {
             reader.fault(text.at, code::INVALID, message);
         } else if seen.insert(text.value.clone()) {
+            reader.items.push((format!("source.topics[{}]", topics.len()), text.at));
             topics.push(text.value);
         } else {
             reader.fault(text.at, code::DUPLICATE, format!("the topic `{}` is there twice", text.value));
@@ -35,5 +36,5 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<
     {
         reader.fault(text.at, code::INVALID, "a source's name is not empty");
     }
-    Some(Source { topics, name: source_name.map(|text| text.value) })
+    Source { topics, name: source_name.map(|text| text.value) }
 }

@@ -19,7 +19,8 @@ use crate::types::Type;
 
 use super::{columns, properties};
 
-pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: Option<&Staging>) -> Option<Table> {
+/// What can't be read is reported, and something harmless stands in its place.
+pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: Option<&Staging>) -> Table {
     let name = reader.required_text(section, "table", "name").and_then(|text| table_name(reader, &text));
     let exists =
         choice(reader, section, "exists", &[("create", Exists::Create), ("must-be-new", Exists::MustBeNew)], &["join"]);
@@ -71,8 +72,8 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
     let partition_by = partition_by(reader, section, &known);
     let sort_by = sort_by(reader, section, &known);
     let properties = properties::read(reader, section, staging);
-    Some(Table {
-        name: name?,
+    Table {
+        name: name.unwrap_or_else(|| TableName { namespace: "unnamed".to_owned(), name: "unnamed".to_owned() }),
         exists,
         mode,
         primary_key,
@@ -85,10 +86,10 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
         column_case,
         types,
         record_columns,
-        format_version: format_version?,
+        format_version: format_version.unwrap_or(2),
         columns,
         properties,
-    })
+    }
 }
 
 /// Where a column is declared that has the name of the one for unknown fields, whatever its case.
@@ -175,6 +176,7 @@ fn exclude<'t>(reader: &mut Reader<'t>, section: Section<'t>, columns: &[ColumnD
         } else if !seen.insert(written.clone()) {
             reader.fault(text.at, code::DUPLICATE, format!("`{written}` is there twice"));
         } else {
+            reader.items.push((format!("table.exclude[{}]", exclude.len()), text.at));
             exclude.push(written);
         }
     }
@@ -265,6 +267,7 @@ fn primary_key<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<
         if key.contains(&column) {
             reader.fault(text.at, code::DUPLICATE, format!("the column `{column}` is there twice"));
         } else {
+            reader.items.push((format!("table.primary_key[{}]", key.len()), text.at));
             key.push(column);
         }
     }
@@ -338,6 +341,7 @@ fn partition_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known
             let message = format!("the partition field would be called `{name}`, as a column is");
             reader.fault(text.at, code::INVALID, message);
         } else {
+            reader.items.push((format!("table.partition_by[{}]", fields.len()), text.at));
             fields.push(field);
         }
     }
@@ -358,6 +362,7 @@ fn sort_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>)
                 if fields.iter().any(|f| f.column == field.column) {
                     reader.fault(text.at, code::DUPLICATE, format!("the column `{}` is there twice", field.column));
                 } else {
+                    reader.items.push((format!("table.sort_by[{}]", fields.len()), text.at));
                     fields.push(field);
                 }
             }

@@ -10,6 +10,7 @@ use crate::resolved::{
     ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Late, Mode, Pii,
     RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
 };
+use crate::schema::tests::of_pipeline;
 use crate::types::Type;
 
 const SOURCE: &str = "[source]\ntopics = [\"t\"]\n";
@@ -32,7 +33,10 @@ fn parse_named(text: &str) -> Result<Pipeline, Vec<Fault>> {
 /// Each expectation is `line:column code part-of-the-message`; the list is exact.
 fn check(text: &str, expected: &[&str]) {
     let found = match parse_named(text) {
-        Ok(_) => Vec::new(),
+        Ok(_) => {
+            assert_eq!(of_pipeline(text), Vec::<String>::new(), "the schema refuses {text}");
+            Vec::new()
+        }
         Err(found) => found,
     };
     let shown: Vec<String> = found.iter().map(|f| format!("{f} [{}]", f.code)).collect();

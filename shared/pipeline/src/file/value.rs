@@ -43,8 +43,10 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, project: &
     };
     let filter = filter(reader, section);
     let explode = reader.text(section, "explode").and_then(|text| field_path(reader, "explode", &text));
-    let assemble = || Some(Value { format: format?, framing: framing?, schema: schema?, filter, explode });
-    Found { value: assemble(), schema_file }
+    // There is one of each so far: what stands there instead was reported.
+    let (format, framing) = (format.unwrap_or(Format::Protobuf), framing.unwrap_or(Framing::Bare));
+    let value = schema.map(|schema| Value { format, framing, schema, filter, explode });
+    Found { value, schema_file }
 }
 
 fn filter<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<Filter> {

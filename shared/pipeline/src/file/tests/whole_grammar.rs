@@ -1,7 +1,9 @@
 use super::{SOURCE, TABLE, VALUE, parse_named};
 use crate::fault::code;
+use crate::schema::tests::of_pipeline;
 
-/// One file per line of the whole grammar, as the design has it: `Ok` or the text that is refused by name.
+/// One file per line of the whole grammar, as the design has it: `Ok` or the text that is refused by name. The schema for
+/// editors says the same of each.
 #[test]
 fn the_whole_grammar_is_accepted_or_refused_by_name() {
     let cases: &[(&str, &str, Result<(), &str>)] = &[
@@ -114,6 +116,7 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         if !["source", "value", "table"].contains(block) {
             text.push_str(&format!("[{block}]\n{line}\n"));
         }
+        assert_eq!(of_pipeline(&text).is_empty(), expected.is_ok(), "the schema of {line}: {:?}", of_pipeline(&text));
         match (parse_named(&text), expected) {
             (Ok(_), Ok(())) => {}
             (Err(found), Err(what)) => {

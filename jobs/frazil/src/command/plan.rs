@@ -1,0 +1,318 @@
+//! `frazil plan`: what a pipeline comes to, and what would change.
+
+use pipeline::Fault;
+use pipeline::environment::{Environment, Location};
+use pipeline::resolved::{Mode, RECORD_COLUMNS};
+use serde::Serialize;
+
+use crate::Session;
+use crate::arguments;
+use crate::environment;
+use crate::examination::{Examination, Examinee, Resolved, shown};
+use crate::manners::exit::Exit;
+use crate::manners::failure::Failure;
+use crate::plan::engines::{Engine, Reads};
+use crate::plan::estimate::Estimate;
+use crate::plan::live::{Change, Compared};
+use crate::plan::permissions::Permissions;
+use crate::plan::remarks::Remark;
+use crate::plan::{ddl, engines, estimate, live, permissions, remarks};
+use crate::tables::Tables;
+
+/// The document's body.
+#[derive(Debug, Default, Serialize)]
+struct Body {
+    env: String,
+    pipeline: String,
+    faults: Vec<Fault>,
+    #[serde(flatten)]
+    offline: Option<Offline>,
+    live: Live,
+    changes: Vec<Change>,
+    warnings: Vec<Remark>,
+}
+
+/// What the files alone say.
+#[derive(Debug, Serialize)]
+struct Offline {
+    table: String,
+    mode: Mode,
+    /// Of the file's content with its schemas.
+    hash: String,
+    columns: Vec<Column>,
+    partition_spec: Vec<Field>,
+    /// Spark SQL that makes the table.
+    ddl: Option<String>,
+    /// What Spark SQL can't say, where that is why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ddl_lacks: Option<String>,
+    merge: String,
+    files: Estimate,
+    engines: Vec<Engine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permissions: Option<Permissions>,
+}
+
+/// A column of the table.
+#[derive(Debug, Serialize)]
+struct Column {
+    name: String,
+    r#type: String,
+    required: bool,
+    /// The field that it is made of.
+    source: String,
+}
+
+/// A field of the partition spec.
+#[derive(Debug, Serialize)]
+struct Field {
+    name: String,
+    transform: String,
+    source: String,
+}
+
+/// Whether the table could be looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+enum Live {
+    /// There was a fault to mend first.
+    #[default]
+    NotLooked,
+    Absent,
+    Present {
+        metadata_location: String,
+        format_version: u8,
+    },
+    Unreachable {
+        why: String,
+    },
+}
+
+pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    let examination = Examination::of(arguments.named.pipeline.as_deref(), false, session)?;
+    let mut faults = examination.faults();
+    let environment = &examination.environment;
+    let mut body = Body { env: environment.name.clone(), ..Body::default() };
+    if let Some(examinee) = examination.pipelines.first() {
+        body.pipeline = examinee.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // Another's topics, or a block of frazil.toml, do not keep this file from being read.
+        if let Some(resolved) = &examinee.resolved {
+            let files = estimate::of(resolved, arguments.records_per_second, arguments.record_bytes);
+            body.warnings = remarks::of(resolved, environment, &files);
+            body.offline = Some(offline(resolved, environment, files));
+            if faults.is_empty() {
+                let (live, Compared { changes, faults: found }) = look(resolved, examinee, environment, session).await;
+                if let (Live::Unreachable { why }, true) = (&live, arguments.exit_code) {
+                    let failure = Failure::new(model::failure::Kind::Retry, "plan.unreachable", why.clone());
+                    return Err(
+                        failure.remedy("whether something would change is not known: make the catalog reachable")
+                    );
+                }
+                faults.extend(found);
+                (body.live, body.changes) = (live, changes);
+            }
+        }
+    }
+    for fault in &mut faults {
+        fault.file = shown(&fault.file, session);
+    }
+    let exit = match (faults.len(), arguments.exit_code && !body.changes.is_empty()) {
+        (0, true) => Exit::No,
+        (0, false) => Exit::Done,
+        _ => Exit::Usage,
+    };
+    let failure = faults.first().map(|first| {
+        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        Failure::usage(first.code, lines.join("\n"))
+            .at(format!("{}:{}:{}", first.file.display(), first.line, first.column))
+            .remedy("mend what is named there; every fault is")
+    });
+    body.faults = faults;
+    match failure {
+        None => session.output.reply("plan", &body, human)?,
+        Some(failure) => session.output.reply_refused("plan", &body, human, &failure)?,
+    }
+    Ok(exit)
+}
+
+fn offline(resolved: &Resolved, environment: &Environment, files: Estimate) -> Offline {
+    let pipeline = &resolved.pipeline;
+    let (ddl, ddl_lacks) = match ddl::spark(&pipeline.table, &resolved.schema) {
+        Ok(text) => (Some(text), None),
+        Err(lacks) => (None, Some(lacks)),
+    };
+    Offline {
+        table: pipeline.table.name.to_string(),
+        mode: pipeline.table.mode,
+        hash: resolved.hash.clone(),
+        columns: columns(resolved),
+        partition_spec: resolved
+            .spec
+            .fields()
+            .iter()
+            .map(|field| Field {
+                name: field.name.clone(),
+                transform: field.transform.to_string(),
+                source: resolved.schema.name_by_field_id(field.source_id).unwrap_or_default().to_owned(),
+            })
+            .collect(),
+        ddl,
+        ddl_lacks,
+        merge: remarks::merge(pipeline),
+        files,
+        engines: engines::of(&resolved.schema),
+        permissions: permissions::of(pipeline, environment),
+    }
+}
+
+fn columns(resolved: &Resolved) -> Vec<Column> {
+    let mut all: Vec<Column> = resolved
+        .columns
+        .columns
+        .iter()
+        .map(|column| Column {
+            name: column.name.clone(),
+            r#type: column.data_type.to_string(),
+            required: column.required,
+            source: column.source_name.clone(),
+        })
+        .collect();
+    if resolved.pipeline.table.record_columns {
+        let fields = ["@topic", "@partition", "@offset", "@timestamp", "@ingested_at"];
+        all.extend(RECORD_COLUMNS.iter().zip(fields).map(|((name, data_type, required), source)| Column {
+            name: (*name).to_owned(),
+            r#type: data_type.to_string(),
+            required: *required,
+            source: source.to_owned(),
+        }));
+    }
+    all
+}
+
+/// Looks at the table, and changes nothing. What can't be reached is said, and the rest of the plan stands.
+async fn look(
+    resolved: &Resolved,
+    examinee: &Examinee,
+    environment: &Environment,
+    session: &Session<'_>,
+) -> (Live, Compared) {
+    match compare(resolved, examinee, environment, session).await {
+        Ok(found) => found,
+        Err(failure) => (Live::Unreachable { why: failure.message }, Compared::default()),
+    }
+}
+
+async fn compare(
+    resolved: &Resolved,
+    examinee: &Examinee,
+    environment: &Environment,
+    session: &Session<'_>,
+) -> Result<(Live, Compared), Failure> {
+    let name = &resolved.pipeline.table.name;
+    // Without a catalog there is no table, and nobody is asked for credentials.
+    let loaded = match environment::has_catalog(environment) {
+        true => Tables::open(environment, session).await?.load(name).await?,
+        false => None,
+    };
+    let Some(loaded) = loaded else {
+        let changes = vec![live::creation(resolved)];
+        return Ok((Live::Absent, Compared { changes, faults: Vec::new() }));
+    };
+    // A store that nobody made yet refuses to be listed.
+    let is_made = environment::must_exist(environment).is_ok();
+    let mut bound = None;
+    let mut has_committed = false;
+    if is_made || matches!(environment.store, Location::S3 { .. }) {
+        let store = environment::existing_store(environment, session).await?;
+        let id = environment::known_id(store.as_ref(), &resolved.pipeline.name, session.ids.as_ref()).await?;
+        bound = fold::bound(loaded.metadata.properties(), &id).map_err(|e| super::fold::failed(&e))?;
+        has_committed = loaded.metadata.properties().contains_key(&model::ledger::property(&id));
+    }
+    let compared = live::compare(resolved, examinee, &loaded.metadata, bound.as_ref(), has_committed);
+    let live = Live::Present {
+        metadata_location: loaded.metadata_location.clone(),
+        format_version: loaded.metadata.format_version() as u8,
+    };
+    Ok((live, compared))
+}
+
+fn human(body: &Body) -> String {
+    let mut text = format!("pipeline {} in the environment `{}`\n", body.pipeline, body.env);
+    if let Some(offline) = &body.offline {
+        text.push_str(&described(offline));
+    }
+    text.push_str(&match &body.live {
+        Live::NotLooked => "\nTable: not looked at, for there are faults\n".to_owned(),
+        Live::Absent => "\nTable: not there yet\n".to_owned(),
+        Live::Present { metadata_location, .. } => format!("\nTable: {metadata_location}\n"),
+        Live::Unreachable { why } => format!("\nTable: not reached ({why}); what is above is from the files alone\n"),
+    });
+    let between = |change: &Change| match (&change.table, &change.file) {
+        (Some(table), Some(file)) => format!(" ({table} in the table, {file} in the file)"),
+        (Some(one), None) | (None, Some(one)) => format!(" ({one})"),
+        (None, None) => String::new(),
+    };
+    for change in &body.changes {
+        let kind = serde_json::to_value(change.change).unwrap_or_default();
+        let kind = kind.as_str().unwrap_or_default().replace('_', " ");
+        text.push_str(&format!("  {kind} {}{}: {}\n", change.name, between(change), change.effect));
+    }
+    if body.changes.is_empty() && matches!(body.live, Live::Present { .. }) {
+        text.push_str("  nothing would change\n");
+    }
+    for warning in &body.warnings {
+        text.push_str(&format!("\nwarning: {} [{}]", warning.message, warning.code));
+    }
+    text
+}
+
+fn described(offline: &Offline) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
+    table.set_header(["column", "type", "", "from"]);
+    for column in &offline.columns {
+        let required = if column.required { "required" } else { "" };
+        table.add_row([&column.name, &column.r#type, required, &column.source]);
+    }
+    let mut text = format!("{}, mode {}, hash {}\n{table}\n", offline.table, mode(offline.mode), offline.hash);
+    text.push_str(&format!("\nMerge: {}\n", offline.merge));
+    text.push_str(&format!("\nFiles: {}\n", offline.files.text()));
+    let known: Vec<String> = offline
+        .engines
+        .iter()
+        .map(|engine| {
+            let reads = match engine.reads {
+                Reads::Yes => "yes",
+                Reads::No => "no",
+                Reads::Unknown => "not known",
+            };
+            let why = engine.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+            format!("  {:<18} {reads}{why}", engine.engine)
+        })
+        .collect();
+    text.push_str(&format!("\nEngines, by types and format version:\n{}\n", known.join("\n")));
+    match (&offline.ddl, &offline.ddl_lacks) {
+        (Some(ddl), _) => text.push_str(&format!("\n{ddl}\n")),
+        (None, lacks) => {
+            let lacks = lacks.as_deref().unwrap_or_default();
+            text.push_str(&format!("\nSpark SQL can't make this table: it has no words for {lacks}\n"));
+        }
+    }
+    if let Some(permissions) = &offline.permissions {
+        for (name, role) in
+            [("function", &permissions.function), ("fold", &permissions.fold), ("maintain", &permissions.maintain)]
+        {
+            let policy = serde_json::to_string_pretty(&role.policy).unwrap_or_default();
+            let managed: String = role.managed_policies.iter().map(|name| format!(", and {name}")).collect();
+            text.push_str(&format!("\nThe role of {name}{managed}:\n{policy}\n"));
+        }
+    }
+    text
+}
+
+const fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Append => "append",
+        Mode::Dedup => "dedup",
+    }
+}

@@ -1,0 +1,381 @@
+//! Every fault of a project's files at once: of `frazil.toml`, of pipeline files, and of what they name. Nothing but files
+//! is looked at.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use codec::columns::{self, About, Columns};
+use codec::protobuf::schema;
+use iceberg::spec::{PartitionSpec, SchemaRef, SortOrder};
+use pipeline::Fault;
+use pipeline::environment::{self, Environment};
+use pipeline::fault::code;
+use pipeline::file::{self, Examined};
+use pipeline::resolved::{Pipeline, RECORD_COLUMNS};
+use table::data_file;
+use table::schema::Column;
+use table::{partition, sort};
+
+use crate::Session;
+use crate::environment::{absolute, misread};
+use crate::manners::failure::Failure;
+
+/// A project's files.
+pub(crate) struct Examination {
+    /// The chosen environment, as far as it could be read.
+    pub(crate) environment: Environment,
+    /// The faults of `frazil.toml` and of Kafka's client settings.
+    faults: Vec<Fault>,
+    /// The pipelines that were asked for, by name.
+    pub(crate) pipelines: Vec<Examinee>,
+}
+
+/// One pipeline file.
+pub(crate) struct Examinee {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// What was read of it, with the faults of the file alone.
+    pub(crate) examined: Examined,
+    /// All faults, of what it names too.
+    pub(crate) faults: Vec<Fault>,
+    /// What it comes to, where nothing is wrong.
+    pub(crate) resolved: Option<Resolved>,
+}
+
+/// What a pipeline comes to.
+pub(crate) struct Resolved {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) columns: Columns,
+    /// The table's columns, those of records behind the others, as a fold makes them.
+    pub(crate) schema: SchemaRef,
+    pub(crate) spec: PartitionSpec,
+    pub(crate) order: SortOrder,
+    /// The hash of the file's content with its schemas.
+    pub(crate) hash: String,
+}
+
+impl Examination {
+    /// Looks at one pipeline, by name or path, or at all there are.
+    ///
+    /// # Errors
+    /// When no such environment or pipeline is there, or a file can't be read: then nothing can be said.
+    pub(crate) fn of(wanted: Option<&str>, all: bool, session: &Session<'_>) -> Result<Self, Failure> {
+        let (environment, mut faults) = chosen(session)?;
+        faults.extend(client_settings(&environment));
+        let mut folders = environment.pipeline_folders(&session.folder);
+        if session.dir.is_some() {
+            folders.reverse();
+        }
+        let found = pipeline::discovery::list(&folders).map_err(|e| misread(&e))?;
+        let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
+        for path in found.values() {
+            paths.insert(absolute(&session.folder, path)?);
+        }
+        // A project whose pipelines are still to be written has its environments to look at.
+        let asked = if all && !(paths.is_empty() && environment.root.is_none()) {
+            None
+        } else {
+            let path = pipeline::discovery::find(&folders, wanted).map_err(|e| misread(&e))?;
+            Some(absolute(&session.folder, &path)?)
+        };
+        paths.extend(asked.clone());
+        let mut pipelines: Vec<Examinee> = Vec::new();
+        for path in paths {
+            match examine(&path, &environment) {
+                Ok(examinee) => pipelines.push(examinee),
+                // Of others only their topics are asked for.
+                Err(_) if asked.as_ref().is_some_and(|asked| *asked != path) => {}
+                Err(pipeline::Error::Faults(found)) => faults.extend(found),
+                Err(error) => return Err(misread(&error)),
+            }
+        }
+        if faults.iter().any(|fault| fault.code == code::SYNTAX) {
+            // Which variables there are is not known then.
+            for examinee in &mut pipelines {
+                examinee.faults.retain(|fault| fault.code != code::UNKNOWN_VARIABLE);
+            }
+        }
+        topics_taken(&mut pipelines);
+        pipelines.retain(|examinee| asked.as_ref().is_none_or(|asked| *asked == examinee.path));
+        Ok(Self { environment, faults, pipelines })
+    }
+
+    /// Every fault, by file and place.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let mut all = self.faults.clone();
+        all.extend(self.pipelines.iter().flat_map(|examinee| examinee.faults.iter().cloned()));
+        all.sort_by(|a, b| (&a.file, a.line, a.column, &a.message).cmp(&(&b.file, b.line, b.column, &b.message)));
+        all.dedup();
+        all
+    }
+}
+
+/// The environment that a command line chose, as far as it can be read, with the faults of its file.
+fn chosen(session: &Session<'_>) -> Result<(Environment, Vec<Fault>), Failure> {
+    if session.dir.is_some() {
+        return Ok((crate::environment::settings(session)?, Vec::new()));
+    }
+    let folder = absolute(&session.folder, Path::new(""))?;
+    match environment::examine_at(&folder) {
+        Ok((environments, mut faults)) => match environments.sketch(session.env.as_deref()) {
+            Ok((environment, later)) => {
+                faults.extend_from_slice(later);
+                Ok((environment.clone(), faults))
+            }
+            // Where the file's structure is broken, no block can be told.
+            Err(_) if faults.iter().any(|fault| fault.code == code::SYNTAX) => Ok((without_file(&folder), faults)),
+            Err(error) => Err(misread(&error)),
+        },
+        Err(pipeline::Error::Faults(faults)) => Ok((without_file(&folder), faults)),
+        Err(error) => Err(misread(&error)),
+    }
+}
+
+/// What there is of an environment whose file is no TOML: where the project is.
+fn without_file(folder: &Path) -> Environment {
+    let root = environment::find(folder).and_then(|file| file.parent().map(Path::to_owned));
+    Environment { root, ..Environment::embedded(folder.join(".frazil")) }
+}
+
+#[cfg(feature = "kafka")]
+fn client_settings(environment: &Environment) -> Vec<Fault> {
+    crate::kafka::faults(environment)
+}
+
+#[cfg(not(feature = "kafka"))]
+fn client_settings(_: &Environment) -> Vec<Fault> {
+    Vec::new()
+}
+
+/// Looks at one pipeline file and what it names.
+///
+/// # Errors
+/// When it can't be read.
+pub(crate) fn examine(path: &Path, environment: &Environment) -> Result<Examinee, pipeline::Error> {
+    let examined = file::examine(path, environment)?;
+    let mut faults = examined.faults.clone();
+    let resolved = resolve(&examined, environment, &mut faults);
+    let resolved = resolved.filter(|_| faults.is_empty());
+    Ok(Examinee { path: path.to_owned(), examined, faults, resolved })
+}
+
+fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Fault>) -> Option<Resolved> {
+    let is_there = !faults.iter().any(|fault| fault.code == code::SCHEMA_MISSING);
+    let message = match examined.schema.as_ref().filter(|_| is_there).map(schema::load)? {
+        Ok(message) => Some(message),
+        Err(error) => {
+            faults.push(schema_fault(examined, error));
+            None
+        }
+    };
+    let pipeline = examined.pipeline.as_ref()?;
+    if let (Some(column), None) = (pipeline.hashed_column(), &environment.pii_salt) {
+        let message = format!(
+            "`{column}` is hashed, and the environment `{}` names no `pii_salt`: \"env:NAME\", the variable that holds it",
+            environment.name
+        );
+        faults.push(examined.fault(&format!("table.columns.{column}.pii"), code::NO_SALT, message, None));
+    }
+    let planned = message.as_ref().map(|message| columns::plan_records(message, &pipeline.value, &pipeline.table));
+    let misfit = |place: &str, error: &table::fault::Fault| {
+        examined.fault(place, code::MISFIT, Failure::of(error.kind(), "", error).message, None)
+    };
+    let columns = match planned {
+        Some(Ok(columns)) => Some(columns),
+        Some(Err(found)) => {
+            for fault in found.into_iter().filter(|fault| !is_told(examined, pipeline, fault)) {
+                let code = match fault.about {
+                    About::Missing(_) => code::UNKNOWN_COLUMN,
+                    _ => code::MISFIT,
+                };
+                let nearest = nearest(&fault.message);
+                faults.push(examined.fault(&fault.place, code, fault.message, nearest));
+            }
+            None
+        }
+        None => None,
+    };
+    let schema = match columns.as_ref().map(|columns| table::schema::iceberg_schema(&table_columns(pipeline, columns)))
+    {
+        Some(Ok(schema)) => Some(Arc::new(schema)),
+        Some(Err(error)) => {
+            faults.push(misfit("table", &error));
+            None
+        }
+        None => None,
+    };
+    properties(examined, pipeline, schema.as_ref(), faults);
+    let (message, columns, schema) = (message?, columns?, schema?);
+    let spec = partition::spec(&schema, &pipeline.table.partition_by).map_err(|e| misfit("table.partition_by", &e));
+    let order = sort::order(&schema, &pipeline.table.sort_by).map_err(|e| misfit("table.sort_by", &e));
+    let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
+    let hash = pipeline::hash::of(pipeline, &digests);
+    match (spec, order, hash) {
+        (Ok(spec), Ok(order), Ok(hash)) => {
+            Some(Resolved { pipeline: pipeline.clone(), columns, schema, spec, order, hash })
+        }
+        (spec, order, hash) => {
+            faults.extend(spec.err());
+            faults.extend(order.err());
+            faults.extend(hash.err().map(|e| examined.fault("table", code::CANONICAL, e.to_string(), None)));
+            None
+        }
+    }
+}
+
+/// Table properties that no file could be written by, each. What they say of columns takes the schema.
+fn properties(examined: &Examined, pipeline: &Pipeline, schema: Option<&SchemaRef>, faults: &mut Vec<Fault>) {
+    let (schema, keys) = match schema {
+        Some(schema) => (SchemaRef::clone(schema), pipeline.table.primary_key.as_slice()),
+        None => match table::schema::iceberg_schema(&[]) {
+            Ok(empty) => (Arc::new(empty), [].as_slice()),
+            Err(_) => return,
+        },
+    };
+    let mut properties: HashMap<String, String> = pipeline.table.properties.clone().into_iter().collect();
+    while let Err(error) = data_file::Settings::new(&properties, &schema, &[], &[], keys) {
+        let message = Failure::of(error.kind(), "", &error).message;
+        let key = match error {
+            table::fault::Fault::Property { key, .. } => Some(key),
+            _ => None,
+        };
+        let place = format!("table.properties.{}", key.as_deref().unwrap_or_default());
+        faults.push(examined.fault(&place, code::MISFIT, message, None));
+        // The next one, until there is none; what is no property's fault stays.
+        if key.and_then(|key| properties.remove(&key)).is_none() {
+            break;
+        }
+    }
+}
+
+/// Whether the file's own faults say already what the schema's planner has to say.
+fn is_told(examined: &Examined, pipeline: &Pipeline, fault: &columns::Fault) -> bool {
+    let within =
+        |column: &str, name: &String| column.strip_prefix(name).is_some_and(|r| r.is_empty() || r.starts_with('.'));
+    match &fault.about {
+        About::Declaration => examined.is_at_fault(&fault.place),
+        // Which column it is, its declaration would have said; or the reader has missed it too.
+        About::Missing(column) => {
+            examined.unread.iter().any(|name| within(column, name)) || examined.is_at_fault(&fault.place)
+        }
+        // A partition field, a key: what the reader knows of it, it has said.
+        About::Message if fault.place.starts_with("table.dedup_within") || fault.place.ends_with(']') => {
+            examined.is_at_fault(&fault.place)
+        }
+        About::Message => {
+            let declared = pipeline.table.columns.iter().find(|c| fault.place == format!("table.columns.{}", c.name));
+            let misfits = declared.and_then(|c| Some(c.expect.misfits(c.data_type.as_ref()?)));
+            let misfits: Vec<String> = misfits.unwrap_or_default().into_iter().map(|(_, message)| message).collect();
+            !misfits.is_empty() && fault.message == misfits.join("; ")
+        }
+    }
+}
+
+/// A table's columns as a fold makes them.
+fn table_columns(pipeline: &Pipeline, columns: &Columns) -> Vec<Column> {
+    let mut all: Vec<Column> = columns
+        .columns
+        .iter()
+        .map(|column| Column {
+            name: column.name.clone(),
+            data_type: column.data_type.clone(),
+            required: column.required,
+            doc: pipeline.table.columns.iter().find(|c| c.name == column.name).and_then(|c| c.doc.clone()),
+        })
+        .collect();
+    if pipeline.table.record_columns {
+        all.extend(RECORD_COLUMNS.map(|(name, data_type, required)| Column {
+            name: name.to_owned(),
+            data_type,
+            required,
+            doc: None,
+        }));
+    }
+    all
+}
+
+/// What is wrong with a schema: in its own file where its compiler says where, else at what names it.
+fn schema_fault(examined: &Examined, error: codec::Error) -> Fault {
+    match error {
+        codec::Error::UnknownMessage { ref nearest, .. } => {
+            examined.fault("value.schema.message", code::SCHEMA, error.to_string(), nearest.clone())
+        }
+        codec::Error::Schema { ref path, ref message } => match placed(message) {
+            Some((name, line, column, message)) => Fault {
+                file: path.with_file_name(name),
+                line,
+                column,
+                code: code::SCHEMA,
+                message: message.to_owned(),
+                nearest: None,
+            },
+            None => examined.fault("value.schema.proto", code::SCHEMA, error.to_string(), None),
+        },
+        error => {
+            let message = Failure::of(error.kind(), "", &error).message;
+            examined.fault("value.schema.proto", code::SCHEMA, message, None)
+        }
+    }
+}
+
+/// `employee.proto:3:13: what is wrong`.
+fn placed(message: &str) -> Option<(&str, usize, usize, &str)> {
+    let mut parts = message.splitn(4, ':');
+    let (name, line, column, rest) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    Some((name, line.parse().ok()?, column.parse().ok()?, rest.trim()))
+}
+
+/// The name that a message offers.
+fn nearest(message: &str) -> Option<String> {
+    let (_, offered) = message.rsplit_once("did you mean `")?;
+    Some(offered.split_once('`')?.0.to_owned())
+}
+
+/// Topics that two pipelines read: a record would be two pipelines' to settle.
+fn topics_taken(pipelines: &mut [Examinee]) {
+    let mut readers: BTreeMap<(Option<String>, String), Vec<String>> = BTreeMap::new();
+    for pipeline in pipelines.iter().filter_map(|examinee| examinee.examined.pipeline.as_ref()) {
+        for topic in &pipeline.source.topics {
+            let topic = (pipeline.source.name.clone(), topic.clone());
+            readers.entry(topic).or_default().push(pipeline.name.clone());
+        }
+    }
+    for examinee in pipelines {
+        let Some(pipeline) = &examinee.examined.pipeline else { continue };
+        for (n, topic) in pipeline.source.topics.iter().enumerate() {
+            let all = readers.get(&(pipeline.source.name.clone(), topic.clone()));
+            let others: Vec<&str> =
+                all.into_iter().flatten().map(String::as_str).filter(|name| *name != pipeline.name).collect();
+            if others.is_empty() {
+                continue;
+            }
+            let message = format!(
+                "the topic `{topic}` is read by {} too: a topic belongs to one pipeline; where two clusters have one of this \
+                 name, say which with `name` under [source]",
+                others.join(" and ")
+            );
+            let fault = examinee.examined.fault(&format!("source.topics[{n}]"), code::TOPIC_TAKEN, message, None);
+            examinee.faults.push(fault);
+        }
+    }
+}
+
+/// A path as a person may look for it: from the folder that the command runs in, where it lies below.
+pub(crate) fn shown(path: &Path, session: &Session<'_>) -> PathBuf {
+    let folder = absolute(&session.folder, Path::new("")).unwrap_or_default();
+    path.strip_prefix(folder).unwrap_or(path).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compilers_place_is_told_from_other_text() {
+        assert_eq!(placed("a.proto:3:13: expected a name"), Some(("a.proto", 3, 13, "expected a name")));
+        assert_eq!(placed("a.proto is written in an edition: x: y: z"), None);
+        assert_eq!(nearest("there is no `x`; did you mean `y`?"), Some("y".to_owned()));
+        assert_eq!(nearest("there is no `x`"), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! What the roles of a pipeline need on AWS: policies for the function, the fold and maintenance, each with what it does
+//! and no more.
+
+use pipeline::environment::{Environment, Location};
+use pipeline::resolved::Pipeline;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The ports of MSK brokers that log in with IAM, within a VPC and from outside.
+const IAM_PORTS: [&str; 2] = ["9098", "9198"];
+
+/// Policies by role.
+#[derive(Debug, Serialize)]
+pub(crate) struct Permissions {
+    pub(crate) function: Role,
+    pub(crate) fold: Role,
+    pub(crate) maintain: Role,
+}
+
+/// What one role needs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Role {
+    /// Policies of AWS's own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) managed_policies: Vec<&'static str>,
+    pub(crate) policy: Value,
+}
+
+/// The permissions of a pipeline; none where nothing of its environment is on AWS.
+pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permissions> {
+    let store = bucket(&environment.store);
+    let warehouse = bucket(&environment.warehouse);
+    let msk = Msk::of(environment);
+    if store.is_none() && warehouse.is_none() && msk.is_none() {
+        return None;
+    }
+    let name = &pipeline.name;
+    // The pipeline's id is its name with eight hexadecimal digits behind it.
+    let own = |root: &str| format!("{root}/{name}-????????/*");
+    let applied = format!("pipelines/{name}/*");
+    let table = format!("{}/{}/*", pipeline.table.name.namespace, pipeline.table.name.name);
+    let (mut function, mut fold, mut maintain) = (Vec::new(), Vec::new(), Vec::new());
+    if let Some(store) = &store {
+        function.push(store.allow("Stage", &["s3:PutObject"], &[own("staging"), own("dead-letters")]));
+        fold.push(store.list("ListStored"));
+        let read = [own("staging"), own("settled"), own("runs"), applied];
+        fold.push(store.allow("ReadStaged", &["s3:GetObject"], &read));
+        let written = [own("settled"), own("dead-letters"), own("runs"), format!("pipelines/{name}/id")];
+        fold.push(store.allow("Settle", &["s3:PutObject"], &written));
+        maintain.push(store.list("ListStored"));
+        maintain.push(store.allow("ReadSettled", &["s3:GetObject"], &read));
+        maintain.push(store.allow("NoteRun", &["s3:PutObject"], &[own("runs")]));
+        maintain.push(store.allow("RemoveSettled", &["s3:DeleteObject"], &[own("staging"), own("settled")]));
+    }
+    if let Some(warehouse) = &warehouse {
+        fold.push(warehouse.list("ListTable"));
+        // It deletes metadata files only, where the table's properties ask for it.
+        let actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
+        fold.push(warehouse.allow("WriteTable", &actions, std::slice::from_ref(&table)));
+        maintain.push(warehouse.list("ListTable"));
+        maintain.push(warehouse.allow("ReadTable", &["s3:GetObject"], &[table]));
+    }
+    let mut managed = Vec::new();
+    if let Some(msk) = &msk {
+        managed.push("service-role/AWSLambdaMSKExecutionRole");
+        function.extend(msk.statements(&pipeline.source.topics));
+    }
+    let role = |managed_policies, statements: Vec<Value>| Role {
+        managed_policies,
+        policy: json!({ "Version": "2012-10-17", "Statement": statements }),
+    };
+    Some(Permissions {
+        function: role(managed, function),
+        fold: role(Vec::new(), fold),
+        maintain: role(Vec::new(), maintain),
+    })
+}
+
+/// A bucket and what keys in it begin with, ending in a slash unless empty.
+struct Bucket {
+    name: String,
+    prefix: String,
+}
+
+fn bucket(location: &Location) -> Option<Bucket> {
+    match location {
+        Location::File(_) => None,
+        Location::S3 { bucket, prefix } => {
+            let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+            Some(Bucket { name: bucket.clone(), prefix })
+        }
+    }
+}
+
+impl Bucket {
+    fn allow(&self, sid: &str, actions: &[&str], keys: &[String]) -> Value {
+        let resources: Vec<String> =
+            keys.iter().map(|key| format!("arn:aws:s3:::{}/{}{key}", self.name, self.prefix)).collect();
+        json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources })
+    }
+
+    /// Without it a key that is not there can't be told from one that may not be read. A condition on prefixes would not do:
+    /// what reads one key names none.
+    fn list(&self, sid: &str) -> Value {
+        let resources = [format!("arn:aws:s3:::{}", self.name)];
+        json!({ "Sid": sid, "Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": resources })
+    }
+}
+
+/// An MSK cluster, as far as its brokers' names tell.
+struct Msk {
+    partition: &'static str,
+    region: String,
+    /// Whether clients log in with IAM.
+    iam: bool,
+}
+
+impl Msk {
+    fn of(environment: &Environment) -> Option<Self> {
+        let servers = environment.kafka.as_ref()?.bootstrap_servers.as_ref()?;
+        let (host, port) = servers.split(',').next()?.trim().rsplit_once(':')?;
+        let (_, rest) = host.split_once(".kafka.").or_else(|| host.split_once(".kafka-serverless."))?;
+        let (region, domain) = rest.split_once('.')?;
+        let partition = match domain {
+            "amazonaws.com" => "aws",
+            "amazonaws.com.cn" => "aws-cn",
+            _ => return None,
+        };
+        Some(Self { partition, region: region.to_owned(), iam: IAM_PORTS.contains(&port) })
+    }
+
+    /// The cluster's name, its UUID and the account are not in its brokers' names.
+    fn statements(&self, topics: &[String]) -> Vec<Value> {
+        if !self.iam {
+            return Vec::new();
+        }
+        let arn = |what: &str| format!("arn:{}:kafka:{}:*:{what}", self.partition, self.region);
+        let allow = |sid: &str, actions: &[&str], resources: Vec<String>| json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources });
+        vec![
+            allow(
+                "Connect",
+                &["kafka-cluster:Connect", "kafka-cluster:DescribeClusterDynamicConfiguration"],
+                vec![arn("cluster/*/*")],
+            ),
+            allow(
+                "ReadTopics",
+                &["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"],
+                topics.iter().map(|topic| arn(&format!("topic/*/*/{topic}"))).collect(),
+            ),
+            allow("UseGroup", &["kafka-cluster:DescribeGroup", "kafka-cluster:AlterGroup"], vec![arn("group/*/*/*")]),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn permissions(toml: &str) -> Option<Value> {
+        let text = format!("[env.local]\n{toml}");
+        let environment =
+            pipeline::environment::parse(&text, Path::new("/project/frazil.toml")).unwrap().get(None).unwrap();
+        let file = "[source]\ntopics = [\"orders\"]\n[value]\nformat = \"protobuf\"\nframing = \"bare\"\n\
+                    schema = { proto = \"x.proto\", message = \"p.M\" }\n[table]\nname = \"db.t\"";
+        let pipeline = pipeline::file::parse(file, &environment, Path::new("/project/pipelines/shop.toml")).unwrap();
+        of(&pipeline, &environment).map(|permissions| serde_json::to_value(permissions).unwrap())
+    }
+
+    /// Every action of a role with its resources.
+    fn actions(role: &Value) -> Vec<String> {
+        let mut all = Vec::new();
+        for statement in role["policy"]["Statement"].as_array().unwrap() {
+            for action in statement["Action"].as_array().unwrap() {
+                for resource in statement["Resource"].as_array().unwrap() {
+                    all.push(format!("{} {}", action.as_str().unwrap(), resource.as_str().unwrap()));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn each_role_gets_what_it_does_and_no_more() {
+        assert!(permissions("dir = \"x\"").is_none());
+        assert!(permissions("dir = \"x\"\nkafka = { bootstrap_servers = \"localhost:9092\" }").is_none());
+        let all = permissions(
+            "store = \"s3://acme/frazil\"\nwarehouse = \"s3://lake\"\ncatalog = \"sqlite:c.db\"\n\
+             kafka = { bootstrap_servers = \"b-1.demo.abc.c2.kafka.eu-west-1.amazonaws.com:9098\" }",
+        )
+        .unwrap();
+        assert_eq!(
+            actions(&all["function"]),
+            [
+                "s3:PutObject arn:aws:s3:::acme/frazil/staging/shop-????????/*",
+                "s3:PutObject arn:aws:s3:::acme/frazil/dead-letters/shop-????????/*",
+                "kafka-cluster:Connect arn:aws:kafka:eu-west-1:*:cluster/*/*",
+                "kafka-cluster:DescribeClusterDynamicConfiguration arn:aws:kafka:eu-west-1:*:cluster/*/*",
+                "kafka-cluster:DescribeTopic arn:aws:kafka:eu-west-1:*:topic/*/*/orders",
+                "kafka-cluster:ReadData arn:aws:kafka:eu-west-1:*:topic/*/*/orders",
+                "kafka-cluster:DescribeGroup arn:aws:kafka:eu-west-1:*:group/*/*/*",
+                "kafka-cluster:AlterGroup arn:aws:kafka:eu-west-1:*:group/*/*/*",
+            ]
+        );
+        assert_eq!(all["function"]["managed_policies"], json!(["service-role/AWSLambdaMSKExecutionRole"]));
+        // A fold deletes nothing that is staged, maintenance writes no table.
+        for (role, action, part) in [
+            ("fold", "s3:DeleteObject", "acme"),
+            ("maintain", "s3:PutObject", "lake"),
+            ("maintain", "s3:DeleteObject", "lake"),
+        ] {
+            let wrong = |line: &String| line.starts_with(action) && line.contains(part);
+            assert!(!actions(&all[role]).iter().any(wrong), "{role} {action}");
+        }
+        let fold = actions(&all["fold"]);
+        for line in [
+            "s3:GetObject arn:aws:s3:::acme/frazil/staging/shop-????????/*",
+            "s3:PutObject arn:aws:s3:::acme/frazil/settled/shop-????????/*",
+            "s3:PutObject arn:aws:s3:::lake/db/t/*",
+            "s3:ListBucket arn:aws:s3:::acme",
+        ] {
+            assert!(fold.iter().any(|l| l == line), "{line}: {fold:#?}");
+        }
+        // Another way of logging in is Kafka's own affair.
+        let scram = permissions(
+            "dir = \"x\"\nkafka = { bootstrap_servers = \"b-1.demo.abc.c2.kafka.cn-north-1.amazonaws.com.cn:9096\" }",
+        )
+        .unwrap();
+        assert_eq!(actions(&scram["function"]), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,232 @@
+//! What is allowed and may still not be meant: wasteful layouts, rows that are left out for good.
+
+use pipeline::environment::{Environment, Start};
+use pipeline::partition;
+use pipeline::resolved::{Late, Mode, PartitionField, Pipeline, Transform};
+use pipeline::types::Type;
+use serde::Serialize;
+
+use super::estimate::{Estimate, bytes};
+use crate::examination::Resolved;
+
+/// Files of one fold, of less than so many bytes, that are called many and small. One file a fold can't be helped.
+const MANY_FILES: u64 = 32;
+const SMALL_FILE_BYTES: u64 = 1 << 20;
+/// Smaller row groups are read one by one, with a footer entry of each column.
+const ROW_GROUP_BYTES_MIN: u64 = 8 << 20;
+const TARGET_FILE_BYTES_MIN: u64 = 32 << 20;
+
+/// A warning.
+#[derive(Debug, Serialize)]
+pub(crate) struct Remark {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+/// Every warning about a pipeline without faults.
+pub(crate) fn of(resolved: &Resolved, environment: &Environment, estimate: &Estimate) -> Vec<Remark> {
+    let mut remarks = Remarks { resolved, all: Vec::new() };
+    remarks.files(estimate);
+    remarks.partitions();
+    remarks.lookups();
+    remarks.properties();
+    remarks.rows();
+    remarks.mapping(environment);
+    remarks.all
+}
+
+struct Remarks<'a> {
+    resolved: &'a Resolved,
+    all: Vec<Remark>,
+}
+
+impl Remarks<'_> {
+    fn add(&mut self, code: &'static str, message: impl Into<String>) {
+        self.all.push(Remark { code, message: message.into() });
+    }
+
+    fn pipeline(&self) -> &Pipeline {
+        &self.resolved.pipeline
+    }
+
+    fn files(&mut self, estimate: &Estimate) {
+        if estimate.files_per_fold <= MANY_FILES || estimate.bytes_per_file >= SMALL_FILE_BYTES {
+            return;
+        }
+        self.add(
+            "plan.small_files",
+            format!(
+                "a fold writes {} files of {}, {} a day: fewer buckets, a coarser time, or a longer `[fold] max_age` make larger \
+                 ones",
+                estimate.files_per_fold,
+                bytes(estimate.bytes_per_file),
+                estimate.files_per_day
+            ),
+        );
+    }
+
+    /// A column's type, by its name in the table.
+    fn type_of(&self, name: &str) -> Option<&Type> {
+        self.resolved.columns.columns.iter().find(|column| column.name == name).map(|column| &column.data_type)
+    }
+
+    fn partitions(&mut self) {
+        let fields = self.pipeline().table.partition_by.clone();
+        for field in fields.iter().filter(|field| field.transform == Transform::Identity) {
+            let PartitionField { column, .. } = field;
+            let is_key = self.pipeline().table.primary_key.contains(column);
+            let many = match self.type_of(column) {
+                _ if column == "_kafka_offset" => true,
+                _ if matches!(column.as_str(), "_kafka_timestamp" | "_ingested_at") => true,
+                Some(Type::Timestamp | Type::Timestamptz | Type::Time | Type::Float | Type::Double) => true,
+                Some(Type::Binary | Type::Fixed(_) | Type::Decimal(..)) => true,
+                _ => false,
+            };
+            if is_key || many {
+                let why = if is_key { "it is part of the key" } else { "it has as many values as rows, or nearly" };
+                let instead = match self.type_of(column) {
+                    Some(Type::Timestamp | Type::Timestamptz) => format!("day({column}) or hour({column})"),
+                    _ => format!("bucket(8, {column})"),
+                };
+                self.add(
+                    "plan.partition_per_value",
+                    format!("each value of `{column}` is a partition of its own, and {why}: {instead} is a few"),
+                );
+            }
+        }
+    }
+
+    /// What mode `dedup` has to read.
+    fn lookups(&mut self) {
+        let table = self.pipeline().table.clone();
+        if table.mode != Mode::Dedup {
+            return;
+        }
+        let keyed = table.partition_by.iter().any(|field| table.primary_key.contains(&field.column));
+        if !table.partition_by.is_empty() && !keyed {
+            let key = table.primary_key.join(", ");
+            self.add(
+                "plan.key_not_in_partition",
+                format!("no partition field is of the key ({key}): a key may be in every partition, and is looked for in all"),
+            );
+        }
+        let Some(within) = &table.dedup_within else {
+            self.add(
+                "plan.whole_table",
+                "without `dedup_within` each key is looked for in the whole table, which takes longer as it grows",
+            );
+            return;
+        };
+        let by_time = |field: &PartitionField| {
+            let time = matches!(field.transform, Transform::Hour | Transform::Day | Transform::Month | Transform::Year);
+            field.column == within.column && time
+        };
+        if !table.partition_by.iter().any(by_time) {
+            self.add(
+                "plan.event_time_not_in_partition",
+                format!(
+                    "no partition field is of the event time `{}`: files near in time are found by their bounds alone, which \
+                     maintenance may widen; partition by hour or day of it",
+                    within.column
+                ),
+            );
+        }
+    }
+
+    fn properties(&mut self) {
+        let number = |name: &str| self.pipeline().table.properties.get(name).and_then(|n| n.parse::<u64>().ok());
+        let groups = number("write.parquet.row-group-size-bytes").filter(|n| *n < ROW_GROUP_BYTES_MIN);
+        let files = number("write.target-file-size-bytes").filter(|n| *n < TARGET_FILE_BYTES_MIN);
+        if let Some(n) = groups {
+            let message = format!("row groups of {} cost readers more than they save: leave it at 128 MiB", bytes(n));
+            self.add("plan.small_row_groups", message);
+        }
+        if let Some(n) = files {
+            self.add(
+                "plan.small_target_files",
+                format!("files of at most {} are small for Iceberg's readers", bytes(n)),
+            );
+        }
+    }
+
+    /// Rows that do not come, or not back.
+    fn rows(&mut self) {
+        let pipeline = self.pipeline().clone();
+        if let Some(within) = &pipeline.table.dedup_within {
+            let late = format!(
+                "rows whose `{}` lies more than {} s before the newest",
+                within.column, within.lookback_seconds
+            );
+            match within.late {
+                Late::Keep => {}
+                Late::Drop => self.add("plan.late_dropped", format!("{late} are left out for good, and counted")),
+                Late::DeadLetter => self.add("plan.late_dead_letters", format!("{late} go to dead letters")),
+            }
+        }
+        if pipeline.value.filter.is_some() {
+            self.add(
+                "plan.filter_settles",
+                "records that the filter leaves out are settled: another filter later does not bring them back, a rollback or a \
+                 backfill does",
+            );
+        }
+        if !pipeline.table.record_columns {
+            self.add(
+                "plan.no_record_columns",
+                "without record columns no row tells which record it is of: it can't be traced to an offset",
+            );
+        }
+    }
+
+    fn mapping(&mut self, environment: &Environment) {
+        let skips = environment.mapping.skips();
+        if !skips.is_empty() {
+            let names: Vec<String> = skips.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "with {} the mapping may pass records over: offsets that are missing between staged objects stay open, and are \
+                 not counted as never delivered",
+                names.join(", ")
+            );
+            self.add("plan.mapping_skips", message);
+        }
+        if environment.mapping.start == Some(Start::Latest) {
+            let message =
+                "`start = \"LATEST\"` misses what comes while the mapping is made or changed: TRIM_HORIZON does not";
+            self.add("plan.start_latest", message);
+        }
+    }
+}
+
+/// What a fold does with rows, in a sentence.
+pub(crate) fn merge(pipeline: &Pipeline) -> String {
+    let table = &pipeline.table;
+    match (table.mode, &table.dedup_within) {
+        (Mode::Append, _) => "every row is inserted; nothing of the table is read".to_owned(),
+        (Mode::Dedup, None) => format!(
+            "a row is inserted unless a row of the same ({}) is in the fold or anywhere in the table; of the table those files are \
+             read that bounds and bloom filters of the key do not rule out",
+            table.primary_key.join(", ")
+        ),
+        (Mode::Dedup, Some(within)) => {
+            let pruned = table
+                .partition_by
+                .iter()
+                .filter(|f| f.column == within.column || table.primary_key.contains(&f.column));
+            let pruned: Vec<String> = pruned.map(partition::text).collect();
+            let by = if pruned.is_empty() { String::new() } else { format!(" ({})", pruned.join(", ")) };
+            format!(
+                "a row is inserted unless a row of the same ({}) has a `{}` within {} s of its own, in the fold or in the table; of \
+                 the table those files are read that partitions{by}, bounds and bloom filters do not rule out; rows that come late \
+                 are {}",
+                table.primary_key.join(", "),
+                within.column,
+                within.lookback_seconds,
+                match within.late {
+                    Late::Keep => "kept",
+                    Late::Drop => "left out",
+                    Late::DeadLetter => "dead letters",
+                }
+            )
+        }
+    }
+}
