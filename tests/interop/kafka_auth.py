@@ -35,7 +35,7 @@ from kafka_listeners import PASSWORD, STORE_PASSWORD, USER  # noqa: E402
 
 RECORDS = 2000
 # Long enough for any answer on a busy machine: a command that takes longer hangs.
-PATIENCE = 120
+PATIENCE = 600
 
 KEY, SECRET = "AKIDKNOWNPRODUCE", "iam-geheim-3/+"
 RUN_KEY, ROLE_KEY, PROFILE_KEY = "AKIDKNOWNRUN", "AKIDKNOWNROLE", "AKIDPROFILE"
