@@ -262,6 +262,14 @@ def backfilled(broker: Broker, project: Project, topic: str) -> None:
     same("all of it, those there already once", project.rows(), everything)
     same("records read again", [again["records"]], [3000])
     project.accounted()
+    beyond = project("backfill", *kafka, "--from", "0:5000", "--to", "0:6000")
+    same("records beyond a partition's end", [beyond["records"]], [0])
+    same("a time before Kafka's", [project("backfill", *kafka, "--from", "1900-01-01T00:00Z", "--dry-run")["records_at_most"]], [3000])
+    slow = project.start("backfill", *kafka, "--batch", 1)
+    time.sleep(2)
+    slow.send_signal(signal.SIGTERM)
+    out, _ = slow.communicate(timeout=60)
+    same("a backfill that was interrupted", [slow.returncode, json.loads(out)["error"]["code"]], [130, "interrupted"])
     code, refused = project.answer("backfill", *kafka, "--from", "0:50", "--to", "0:40")
     same("an end before the beginning", [code, refused["error"]["where"]], [2, "--from"])
     lines = subprocess.run([str(project.binary), "tail", *kafka, "--from", "0:5", "--records", "20", "--json"],
@@ -269,6 +277,20 @@ def backfilled(broker: Broker, project: Project, topic: str) -> None:
     seen = [json.loads(line) for line in lines]
     same("records that tail shows", [(d["partition"], d["offset"], d["rows"][0]["id"]) for d in seen],
          [(0, 5 + n, everything[0, 5 + n][0]) for n in range(20)])
+
+
+def latest(broker: Broker, project: Project, topic: str) -> None:
+    broker.topic(topic, 3)
+    producer = broker.producer()
+    producer.produce(topic, note(1), partition=0)
+    producer.flush()
+    project.run("--from", "latest")
+    # One partition goes on, the others stay quiet; all of them go on between two runs.
+    for n in (2, 3, 4):
+        producer.produce(topic, note(n), partition=n % 3)
+    producer.flush()
+    project.run("--from", "latest")
+    same("what came between two runs that began at the latest", sorted(number for number, _ in project.rows().values()), [2, 3, 4])
 
 
 def grown(broker: Broker, project: Project, topic: str) -> None:
@@ -335,7 +357,7 @@ def made_again(broker: Broker, project: Project, topic: str) -> None:
          sorted([number for number, _ in old.values()] + new))
 
 
-CASES = (kcat, console, transactions, compacted, backfilled, grown, made_again)
+CASES = (kcat, console, transactions, compacted, backfilled, latest, grown, made_again)
 
 
 def main() -> None:

@@ -110,7 +110,8 @@ pub(crate) fn resolve(
     match place {
         Where::Earliest => bounds(false),
         Where::Latest => bounds(true),
-        Where::Time(time) => consumer.at(places, time.millis()).map_err(failed),
+        // Kafka's times begin in 1970.
+        Where::Time(time) => consumer.at(places, time.millis().max(0)).map_err(failed),
         Where::Offsets(offsets) => {
             let fault = |why: String| Failure::usage("usage", why).at(flag);
             let first = places.first().map(|place| &place.topic);
@@ -119,7 +120,11 @@ pub(crate) fn resolve(
                     .remedy("name one of the pipeline's topics with --topic"));
             }
             let of = |(partition, offset): (&i32, &i64)| match places.iter().find(|p| p.partition == *partition) {
-                Some(place) => Ok((place.clone(), *offset)),
+                // Beyond its ends there is nothing to read; the client would begin at the oldest record instead.
+                Some(place) => {
+                    let (first, next) = consumer.bounds(place).map_err(failed)?;
+                    Ok((place.clone(), (*offset).clamp(first, next.max(first))))
+                }
                 None => {
                     let topic = first.map_or("", String::as_str);
                     Err(fault(format!("topic `{topic}` has no partition {partition}"))

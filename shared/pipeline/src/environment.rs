@@ -341,7 +341,8 @@ fn catalog<'t>(reader: &mut Reader<'t>, section: Section<'t>, default: Catalog, 
     match text.value.split_once(':').unwrap_or((&text.value, "")) {
         ("sqlite", "") => reader.fault(text.at, code::INVALID, "`catalog = \"sqlite:PATH\"` names a file"),
         ("sqlite", path) => return Some(Catalog::Sqlite(plain(&root.join(path)))),
-        ("glue" | "rest" | "s3tables", _) => reader.not_yet(text.at, &format!("catalog = {:?}", text.value)),
+        // A URL may hold a password.
+        (kind @ ("glue" | "rest" | "s3tables"), _) => reader.not_yet(text.at, &format!("catalog = \"{kind}:…\"")),
         (kind, _) => {
             let nearest = nearest(kind, ["sqlite", "glue", "rest", "s3tables"]);
             let meant = nearest.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));

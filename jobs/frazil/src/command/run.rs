@@ -88,13 +88,23 @@ fn chosen(text: Option<&str>, environment: &Environment, now: Timestamp) -> Resu
     }
 }
 
-/// Where each partition is read from: where the group has got to, else where it was chosen.
+/// Where each partition is read from: where the group has got to, else where it was chosen. What was chosen is committed at once:
+/// chosen anew with the next run, `latest` would pass over what came to a quiet partition meanwhile. So a partition of a topic
+/// that the group knows, and that it has no offset of, came later, and is read from its first record on.
 fn from(consumer: &Consumer, found: &[Place], place: &Where) -> Result<BTreeMap<Place, i64>, Failure> {
     let mut next = consumer.committed(found).map_err(|e| failed(&e))?;
-    let new: Vec<Place> = found.iter().filter(|place| !next.contains_key(place)).cloned().collect();
+    let known = |topic: &str| next.keys().any(|place| place.topic == topic);
+    let missing = found.iter().filter(|place| !next.contains_key(place)).cloned();
+    let (later, new): (Vec<Place>, Vec<Place>) = missing.partition(|place| known(&place.topic));
+    let mut chosen = BTreeMap::new();
     if !new.is_empty() {
-        next.extend(places::resolve(consumer, &new, place, "--from")?);
+        chosen.extend(places::resolve(consumer, &new, place, "--from")?);
     }
+    if !later.is_empty() {
+        chosen.extend(places::resolve(consumer, &later, &Where::Earliest, "--from")?);
+    }
+    consumer.commit(&chosen).map_err(|e| failed(&e))?;
+    next.extend(chosen);
     Ok(next)
 }
 

@@ -62,11 +62,11 @@ impl Drop for End<'_> {
 }
 
 impl Poller {
-    /// Polls until told to end, or idle for as long as it may be.
+    /// Polls until told to end, idle for as long as it may be, or at the end of what it reads. Gives whether it read all of that.
     ///
     /// # Errors
     /// What a person must change.
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self) -> Result<bool, Failure> {
         let _end = End(&self.shared.ended);
         let outcome = self.poll();
         // Its partitions would stay unread, and nobody would know: better all end, and say why.
@@ -76,7 +76,7 @@ impl Poller {
         outcome
     }
 
-    fn poll(&self) -> Result<(), Failure> {
+    fn poll(&self) -> Result<bool, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -90,6 +90,8 @@ impl Poller {
         // What was last said of the connections.
         let mut said: Option<String> = None;
         let mut looked = None;
+        // Told to end before all of an event was stored.
+        let mut is_cut = false;
         while !self.signals.asked() && !ends.all() {
             records.clear();
             let started = Instant::now();
@@ -149,6 +151,7 @@ impl Poller {
             if count > 0 {
                 said = None;
                 if runtime.block_on(self.deliver(&records, &mut looked)).is_err() {
+                    is_cut = true;
                     break;
                 }
                 last = Instant::now();
@@ -157,7 +160,7 @@ impl Poller {
             }
             self.read_more();
         }
-        Ok(())
+        Ok(ends.all() && !is_cut)
     }
 
     /// Begins to read partitions that topics got meanwhile and that are this poller's.

@@ -24,6 +24,7 @@ use crate::Session;
 use crate::command;
 use crate::environment;
 use crate::kafka::{failed, tokens};
+use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::tables::Tables;
 
@@ -155,7 +156,7 @@ impl Work {
             if let Some(consumer) = &watcher {
                 scope.spawn(|| partitions::watch(consumer, known, read.mapping.refresh, count, &shared));
             }
-            let outcomes: Vec<Result<(), Failure>> = threads
+            let outcomes: Vec<Result<bool, Failure>> = threads
                 .into_iter()
                 .map(|thread| {
                     thread.join().unwrap_or_else(|_| Err(Failure::new(Kind::Bug, "run.poller", "a poller panicked")))
@@ -177,11 +178,19 @@ impl Work {
                 .and_then(|s| s.summary().additional_properties.get("total-records")?.parse().ok())
                 .unwrap_or(0),
         };
+        let mut is_all = true;
         for outcome in outcomes {
-            outcome?;
+            is_all &= outcome?;
         }
         if let Some(failure) = folded.failure {
             return Err(failure);
+        }
+        if read.until.is_some() && !is_all {
+            let message =
+                format!("ended before all was read; {} records are stored", shared.records.load(Ordering::Relaxed));
+            return Err(Failure::new(Kind::Retry, "interrupted", message)
+                .remedy("the same command can be run again: nothing is lost, and nothing comes twice")
+                .exiting(Exit::Interrupted));
         }
         let of = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed)).as_secs_f64();
         Ok(Outcome {
