@@ -9,7 +9,7 @@ use model::coordinate::TopicPartition;
 use model::interval::{Interval, Intervals};
 use model::ledger::Ledger;
 use model::run::{Run, Stage, State};
-use model::verdict::{self, Known};
+use model::verdict::{self, Known, Origin};
 use pipeline::resolved::{Mode, Table};
 use staging::key;
 use staging::list;
@@ -290,7 +290,9 @@ fn first_open<'a>(
         let all = open.entry(at).or_default();
         *all = all.union(&covered.delivered);
     }
-    for found in kept {
+    // A replay has single records from anywhere. Taken before what the stream handed over around them, they would leave holes where
+    // the stream had passed over something.
+    for found in kept.iter().filter(|found| found.footer.origin != Origin::Replay) {
         for (at, covered) in found.footer.coverage.iter() {
             if let Some(all) = open.get_mut(at) {
                 let usable = match &found.limits {
