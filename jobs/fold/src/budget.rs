@@ -290,9 +290,7 @@ fn first_open<'a>(
         let all = open.entry(at).or_default();
         *all = all.union(&covered.delivered);
     }
-    // A replay has single records from anywhere. Taken before what the stream handed over around them, they would leave holes where
-    // the stream had passed over something.
-    for found in kept.iter().filter(|found| found.footer.origin != Origin::Replay) {
+    for found in kept {
         for (at, covered) in found.footer.coverage.iter() {
             if let Some(all) = open.get_mut(at) {
                 let usable = match &found.limits {
@@ -356,17 +354,20 @@ fn opens<'a>(found: &'a Found, ledger: &Ledger) -> BTreeMap<&'a TopicPartition, 
 /// partitions. Where they wait for each other in a circle, the first that holds the lowest offset of some partition goes on.
 fn in_order(objects: &[Found], ledger: &Ledger) -> Vec<usize> {
     let open: Vec<BTreeMap<&TopicPartition, i64>> = objects.iter().map(|found| opens(found, ledger)).collect();
-    let mut queues: BTreeMap<&TopicPartition, Vec<(i64, usize)>> = BTreeMap::new();
-    for (n, parts) in open.iter().enumerate() {
+    // Of two that begin at one offset the stream's comes first: a replay has single records of it, and taken before it they would
+    // hide what the stream had passed over in front of them.
+    let mut queues: BTreeMap<&TopicPartition, Vec<(i64, bool, usize)>> = BTreeMap::new();
+    for (n, (parts, found)) in open.iter().zip(objects).enumerate() {
+        let is_replay = found.footer.origin == Origin::Replay;
         for (at, first) in parts {
-            queues.entry(at).or_default().push((*first, n));
+            queues.entry(at).or_default().push((*first, is_replay, n));
         }
     }
     let mut queues: BTreeMap<&TopicPartition, VecDeque<usize>> = queues
         .into_iter()
         .map(|(at, mut queue)| {
             queue.sort_unstable();
-            (at, queue.into_iter().map(|(_, n)| n).collect())
+            (at, queue.into_iter().map(|(.., n)| n).collect())
         })
         .collect();
     let mut fronts = vec![0usize; objects.len()];

@@ -77,6 +77,29 @@ async fn what_comes_again_does_not_hold_up_what_it_repeats() {
     assert_eq!(world.rows().await, wanted(&["0:0:rrrrrrr.r"]));
 }
 
+/// I5: a replayed dead letter was taken while the stream's object around it waited, and the marker before both stayed a hole.
+#[tokio::test]
+async fn a_replay_waits_for_what_the_stream_handed_over_around_it() {
+    let world = World::new(47);
+    world.stage(&["0:0:rr"]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    world.stage(&["0:2:r"]);
+    world.wait(1);
+    world.stage(&["0:4:drrrrrrr"]);
+    let minute = world.clock.now().minute();
+    let (mut footer, rows) = invocation(&world.id, minute, &["0:4:r"]);
+    footer.origin = Origin::Replay;
+    // The first of its minute.
+    let key = StagedKey { pipeline: world.id.clone(), minute, hash: ObjectHash::new(1) };
+    world.store.insert(&key.to_string(), object::encode(&footer, &[rows]).unwrap());
+    assert_eq!(drain(&world, 2).await, [1, 7, 1]);
+    let ledger = world.ledger().await;
+    assert_eq!(ledger.partition(&at(0)).unwrap().reached, Interval::new(0, 11).unwrap().into());
+    assert_eq!((ledger.totals().undelivered, ledger.totals().dead), (1, 0));
+    assert_eq!(world.rows().await, wanted(&["0:0:rrr.rrrrrrrr"]));
+}
+
 #[tokio::test]
 async fn one_object_is_taken_however_small_the_budget() {
     let world = World::new(41);
