@@ -75,6 +75,13 @@ class Broker:
         return Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5,
                          **{key.replace("_", "."): value for key, value in settings.items()}})
 
+    def send(self, topic: str, numbers, partitions: int) -> None:
+        """A note of each number, to the partition of its remainder."""
+        producer = self.producer()
+        for number in numbers:
+            producer.produce(topic, note(number), partition=number % partitions)
+        producer.flush()
+
     def read(self, topic: str, partitions: int) -> dict:
         """{(partition, offset): value} as another consumer reads it, committed records only."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "judge", "enable.auto.commit": False,
@@ -246,10 +253,7 @@ def compacted(broker: Broker, project: Project, topic: str) -> None:
 
 def backfilled(broker: Broker, project: Project, topic: str) -> None:
     broker.topic(topic, 3)
-    producer = broker.producer()
-    for n in range(1, 3001):
-        producer.produce(topic, note(n), partition=n % 3)
-    producer.flush()
+    broker.send(topic, range(1, 3001), 3)
     everything = {at: decoded(value) for at, value in broker.read(topic, 3).items()}
     kafka = ("-b", broker.bootstrap)
     planned = project("backfill", *kafka, "--from", "0:10,2:990", "--to", "0:20,1:5,2:995", "--dry-run")
@@ -281,30 +285,21 @@ def backfilled(broker: Broker, project: Project, topic: str) -> None:
 
 def latest(broker: Broker, project: Project, topic: str) -> None:
     broker.topic(topic, 3)
-    producer = broker.producer()
-    producer.produce(topic, note(1), partition=0)
-    producer.flush()
+    broker.send(topic, [3], 3)
     project.run("--from", "latest")
     # One partition goes on, the others stay quiet; all of them go on between two runs.
-    for n in (2, 3, 4):
-        producer.produce(topic, note(n), partition=n % 3)
-    producer.flush()
+    broker.send(topic, [4, 5, 6], 3)
     project.run("--from", "latest")
-    same("what came between two runs that began at the latest", sorted(number for number, _ in project.rows().values()), [2, 3, 4])
+    same("what came between two runs that began at the latest", sorted(number for number, _ in project.rows().values()), [4, 5, 6])
 
 
 def grown(broker: Broker, project: Project, topic: str) -> None:
     broker.topic(topic, 1)
-    producer = broker.producer()
     running = project.start("run", "-b", broker.bootstrap, "--pollers", 2, "--refresh-seconds", 1)
-    producer.produce(topic, note(1), partition=0)
-    producer.flush()
+    broker.send(topic, [1], 1)
     time.sleep(2)
     broker.tool("TopicCommand", "--alter", "--topic", topic, "--partitions", 4)
-    producer = broker.producer()
-    for n in range(2, 102):
-        producer.produce(topic, note(n), partition=n % 4)
-    producer.flush()
+    broker.send(topic, range(2, 102), 4)
     everything = {at: decoded(value) for at, value in broker.read(topic, 4).items()}
     for _ in range(60):
         time.sleep(1)
@@ -320,10 +315,7 @@ def grown(broker: Broker, project: Project, topic: str) -> None:
 
 def made_again(broker: Broker, project: Project, topic: str) -> None:
     broker.topic(topic, 2)
-    producer = broker.producer()
-    for n in range(1, 101):
-        producer.produce(topic, note(n), partition=n % 2)
-    producer.flush()
+    broker.send(topic, range(1, 101), 2)
     project.run()
     old = project.rows()
     # Minutes tell the objects of the old topic from those of the new one.
@@ -333,10 +325,7 @@ def made_again(broker: Broker, project: Project, topic: str) -> None:
     broker.tool("TopicCommand", "--delete", "--topic", topic)
     time.sleep(1)
     broker.topic(topic, 2)
-    producer = broker.producer()
-    for n in range(1001, 1021):
-        producer.produce(topic, note(n), partition=n % 2)
-    producer.flush()
+    broker.send(topic, range(1001, 1021), 2)
     # It ends by itself, saying that the topic is gone, or goes on with the new one until the fold is stopped by what it sees.
     try:
         running.wait(30)

@@ -7,6 +7,7 @@ use iceberg::spec::Schema;
 use model::id::PipelineId;
 use pipeline::path;
 use pipeline::resolved::{Pipeline, RECORD_COLUMNS, Table, TableName};
+use pipeline::types::Type;
 use staging::footer::{self, Footer};
 use table::schema::Column;
 
@@ -143,21 +144,23 @@ pub(crate) fn columns(pipeline: &Pipeline, footer: &Footer) -> Result<Vec<Column
             message: format!("column `{}` is staged with a type this version does not know: {e}", column.name),
             remedy: "upgrade this installation".to_owned(),
         })?;
-        let declared = pipeline.table.columns.iter().find(|c| c.name == column.name);
-        columns.push(Column {
-            name: column.name.clone(),
-            data_type,
-            required: column.required,
-            doc: declared.and_then(|c| c.doc.clone()),
-        });
+        columns.push((column.name.clone(), data_type, column.required));
     }
-    if pipeline.table.record_columns {
-        columns.extend(RECORD_COLUMNS.map(|(name, data_type, required)| Column {
-            name: name.to_owned(),
-            data_type,
-            required,
-            doc: None,
-        }));
-    }
-    Ok(columns)
+    Ok(table_columns(&pipeline.table, columns))
+}
+
+/// The columns that a pipeline's table is made with: those of its rows (name, type, whether it is required), each with the words
+/// that the pipeline file has for it, and behind them those of the records.
+pub fn table_columns(table: &Table, rows: impl IntoIterator<Item = (String, Type, bool)>) -> Vec<Column> {
+    let described = rows.into_iter().map(|(name, data_type, required)| {
+        let doc = table.columns.iter().find(|c| c.name == name).and_then(|c| c.doc.clone());
+        Column { name, data_type, required, doc }
+    });
+    let records = RECORD_COLUMNS.map(|(name, data_type, required)| Column {
+        name: name.to_owned(),
+        data_type,
+        required,
+        doc: None,
+    });
+    described.chain(records.into_iter().filter(|_| table.record_columns)).collect()
 }

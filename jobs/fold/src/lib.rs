@@ -30,7 +30,7 @@ mod rows;
 mod run;
 mod state;
 
-pub use bind::{MAPPING_VERSION, bound};
+pub use bind::{MAPPING_VERSION, bound, table_columns};
 pub use budget::Budget;
 pub use error::Error;
 pub use report::{Report, TableReport};

@@ -276,8 +276,8 @@ pub struct Run {
     pub named: Named,
     #[command(flatten)]
     pub kafka: Kafka,
-    /// Where partitions are read from that were never read: earliest, latest, or a time (2026-11-01T00:00Z, -2h) (the
-    /// mapping's `start`, else earliest)
+    /// Where partitions are read from that were never read: earliest, latest, a time (2026-11-01T00:00Z, -2h), or offsets
+    /// (0:100,1:250) (the mapping's `start`, else earliest)
     #[arg(long, env = "FRAZIL_FROM", value_name = "WHERE", allow_hyphen_values = true)]
     pub from: Option<String>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use pipeline::Fault;
 use pipeline::environment::{self, Environment};
 use pipeline::fault::code;
 use pipeline::file::{self, Examined};
-use pipeline::resolved::{Pipeline, RECORD_COLUMNS};
+use pipeline::resolved::Pipeline;
 use table::data_file;
 use table::schema::Column;
 use table::{partition, sort};
@@ -196,8 +196,7 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         }
         None => None,
     };
-    let schema = match columns.as_ref().map(|columns| table::schema::iceberg_schema(&table_columns(pipeline, columns)))
-    {
+    let schema = match columns.as_ref().map(|columns| table::schema::iceberg_schema(&made_of(pipeline, columns))) {
         Some(Ok(schema)) => Some(Arc::new(schema)),
         Some(Err(error)) => {
             faults.push(misfit("table", &error));
@@ -273,26 +272,9 @@ fn is_told(examined: &Examined, pipeline: &Pipeline, fault: &columns::Fault) -> 
 }
 
 /// A table's columns as a fold makes them.
-fn table_columns(pipeline: &Pipeline, columns: &Columns) -> Vec<Column> {
-    let mut all: Vec<Column> = columns
-        .columns
-        .iter()
-        .map(|column| Column {
-            name: column.name.clone(),
-            data_type: column.data_type.clone(),
-            required: column.required,
-            doc: pipeline.table.columns.iter().find(|c| c.name == column.name).and_then(|c| c.doc.clone()),
-        })
-        .collect();
-    if pipeline.table.record_columns {
-        all.extend(RECORD_COLUMNS.map(|(name, data_type, required)| Column {
-            name: name.to_owned(),
-            data_type,
-            required,
-            doc: None,
-        }));
-    }
-    all
+fn made_of(pipeline: &Pipeline, columns: &Columns) -> Vec<Column> {
+    let rows = columns.columns.iter().map(|c| (c.name.clone(), c.data_type.clone(), c.required));
+    fold::table_columns(&pipeline.table, rows)
 }
 
 /// What is wrong with a schema: in its own file where its compiler says where, else at what names it.

@@ -212,9 +212,7 @@ fn misunderstood(error: &clap::Error, glance: &Glance, output: &mut Output<'_>) 
 /// The answer to Ctrl-C and to SIGTERM, on the process's own streams: whatever the command was doing, what it stored is whole.
 pub fn interrupted(arguments: &[OsString], stdout: &mut (dyn Write + Send), stderr: &mut (dyn Write + Send)) -> Exit {
     let glance = Glance::at(arguments);
-    let failure = Failure::new(Kind::Retry, "interrupted", "interrupted; what was stored is whole")
-        .remedy("the same command can be run again: nothing is lost, and nothing comes twice")
-        .exiting(Exit::Interrupted);
+    let failure = Failure::interrupted("interrupted; what was stored is whole");
     Output::new(stdout, stderr, glance.json, false).fail(glance.command.as_deref(), &failure);
     failure.exit()
 }

@@ -32,8 +32,6 @@ pub(crate) struct Settings {
     pub(crate) bisect: bool,
     /// End once nothing came for so long.
     pub(crate) idle: Option<Duration>,
-    /// How often it is looked whether topics have got partitions.
-    pub(crate) refresh: Duration,
 }
 
 /// What pollers tell those beside them.

@@ -224,11 +224,7 @@ impl Consumer {
     /// # Errors
     /// Why nobody could be asked.
     pub fn at(&self, places: &[Place], time_ms: i64) -> Result<BTreeMap<Place, i64>, Error> {
-        let mut list = TopicPartitionList::with_capacity(places.len());
-        for place in places {
-            list.add_partition_offset(&place.topic, place.partition, Offset::Offset(time_ms))
-                .map_err(|e| Error::from_kafka(&e, &self.servers))?;
-        }
+        let list = self.list(places.iter().map(|place| (place, time_ms)))?;
         let found = self.ask(|inner| inner.offsets_for_times(list.clone(), Timeout::After(ASK)))?;
         let mut offsets = offsets_of(&found);
         for place in places {
@@ -244,11 +240,7 @@ impl Consumer {
     /// # Errors
     /// When the client does not take them.
     pub fn read(&self, from: &BTreeMap<Place, i64>) -> Result<(), Error> {
-        let mut list = TopicPartitionList::with_capacity(from.len());
-        for (place, offset) in from {
-            list.add_partition_offset(&place.topic, place.partition, Offset::Offset(*offset))
-                .map_err(|e| Error::from_kafka(&e, &self.servers))?;
-        }
+        let list = self.list(from.iter().map(|(place, offset)| (place, *offset)))?;
         self.inner.assign(&list).map_err(|e| Error::from_kafka(&e, &self.servers))
     }
 
@@ -257,10 +249,8 @@ impl Consumer {
     /// # Errors
     /// When the client does not take it.
     pub fn read_also(&self, place: &Place, from: i64) -> Result<(), Error> {
-        let failed = |e: KafkaError| Error::from_kafka(&e, &self.servers);
-        let mut list = TopicPartitionList::with_capacity(1);
-        list.add_partition_offset(&place.topic, place.partition, Offset::Offset(from)).map_err(failed)?;
-        self.inner.incremental_assign(&list).map_err(failed)
+        let list = self.list([(place, from)])?;
+        self.inner.incremental_assign(&list).map_err(|e| Error::from_kafka(&e, &self.servers))
     }
 
     /// The next record, if one comes within a time.
@@ -308,12 +298,18 @@ impl Consumer {
         if next.is_empty() {
             return Ok(());
         }
-        let mut list = TopicPartitionList::with_capacity(next.len());
-        for (place, offset) in next {
-            list.add_partition_offset(&place.topic, place.partition, Offset::Offset(*offset))
+        let list = self.list(next.iter().map(|(place, offset)| (place, *offset)))?;
+        self.inner.commit(&list, CommitMode::Sync).map_err(|e| self.inner.context().error(&e))
+    }
+
+    /// Partitions with a number each, as the client takes them.
+    fn list<'p>(&self, places: impl IntoIterator<Item = (&'p Place, i64)>) -> Result<TopicPartitionList, Error> {
+        let mut list = TopicPartitionList::new();
+        for (place, number) in places {
+            list.add_partition_offset(&place.topic, place.partition, Offset::Offset(number))
                 .map_err(|e| Error::from_kafka(&e, &self.servers))?;
         }
-        self.inner.commit(&list, CommitMode::Sync).map_err(|e| self.inner.context().error(&e))
+        Ok(list)
     }
 
     /// Asks the cluster, and listens meanwhile to what is said of the connections.

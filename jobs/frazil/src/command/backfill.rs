@@ -21,7 +21,7 @@ pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'
     let environment = environment::settings(session)?;
     let (events, pollers) = super::run::events(&arguments.mapping, &environment)?;
     let settings = settings(&arguments.kafka, &environment, session)?;
-    let work = Work::open(arguments.named.pipeline.as_deref(), settings, session).await?;
+    let work = Work::open(&environment, arguments.named.pipeline.as_deref(), settings, session).await?;
     let consumer = work.consumer(&format!("frazil-{}", work.id))?;
     let all = places::of_topics(&consumer, &work.pipeline.source.topics, arguments.topic.as_deref())?;
     // Offsets that are typed name the partitions that are meant.
@@ -49,7 +49,7 @@ pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'
     if arguments.dry_run {
         return planned(&from, &until, session);
     }
-    let read = Read { from, until: Some(until), group: None, pollers, mapping: events };
+    let read = Read { from, until: Some(until), group: None, pollers, watch: None, mapping: events };
     let outcome = work.carry_out(read, session).await?;
     session.output.reply("backfill", &outcome, Outcome::human)?;
     Ok(Exit::Done)

@@ -29,18 +29,14 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
     let (events, pollers) = events(&arguments.mapping, &environment)?;
     let place = chosen(arguments.from.as_deref(), &environment, session.clock.now())?;
     let settings = settings(&arguments.kafka, &environment, session)?;
-    let work = Work::open(arguments.named.pipeline.as_deref(), settings, session).await?;
+    let work = Work::open(&environment, arguments.named.pipeline.as_deref(), settings, session).await?;
     let group = work.settings.group().map_or_else(|| format!("frazil-{}", work.id), str::to_owned);
     let consumer = work.consumer(&group)?;
     let found = places::of_topics(&consumer, &work.pipeline.source.topics, None)?;
     let from = from(&consumer, &found, &place)?;
-    drop(consumer);
-    let mapping = Settings {
-        idle: arguments.idle_seconds.map(Duration::from_secs),
-        refresh: arguments.refresh_seconds.map_or(REFRESH, Duration::from_secs),
-        ..events
-    };
-    let read = Read { from, until: None, group: Some(group), pollers, mapping };
+    let mapping = Settings { idle: arguments.idle_seconds.map(Duration::from_secs), ..events };
+    let watch = Some((consumer, arguments.refresh_seconds.map_or(REFRESH, Duration::from_secs)));
+    let read = Read { from, until: None, group: Some(group), pollers, watch, mapping };
     let outcome = work.carry_out(read, session).await?;
     session.output.reply("run", &outcome, Outcome::human)?;
     Ok(Exit::Done)
@@ -72,7 +68,6 @@ pub(crate) fn events(flags: &arguments::Mapping, environment: &Environment) -> R
         window: window.or(mapping.window_seconds.map(Duration::from_secs)).unwrap_or(WINDOW),
         bisect: flags.bisect || mapping.bisect,
         idle: None,
-        refresh: REFRESH,
     };
     let pollers = flags.pollers.map(NonZeroUsize::get).or(mapping.pollers.map(|(least, _)| least)).unwrap_or(1);
     Ok((events, pollers))

@@ -35,6 +35,13 @@ impl Failure {
         Self::new(Kind::Misconfigured, code, message)
     }
 
+    /// Told to end before all was done: exit 130.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Self::new(Kind::Retry, "interrupted", message)
+            .remedy("the same command can be run again: nothing is lost, and nothing comes twice")
+            .exiting(Exit::Interrupted)
+    }
+
     /// From another crate's error: its text and that of its causes, each said once.
     pub fn of(kind: Kind, code: impl Into<Cow<'static, str>>, error: &dyn Error) -> Self {
         let mut message = error.to_string();

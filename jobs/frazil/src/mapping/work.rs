@@ -12,7 +12,9 @@ use kafka::Consumer;
 use kafka::consumer::Place;
 use model::failure::Kind;
 use model::id::PipelineId;
+use model::secret::Secret;
 use model::verdict::Origin;
+use pipeline::environment::Environment;
 use pipeline::resolved::Pipeline;
 use serde::Serialize;
 use staging::store::Store;
@@ -24,7 +26,6 @@ use crate::Session;
 use crate::command;
 use crate::environment;
 use crate::kafka::{failed, tokens};
-use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::tables::Tables;
 
@@ -35,6 +36,7 @@ const AHEAD_BYTES: u64 = 64 * 1024 * 1024;
 pub(crate) struct Work {
     pub(crate) pipeline: Pipeline,
     pub(crate) id: PipelineId,
+    salt: Option<Secret>,
     store: Arc<dyn Store>,
     tables: Tables,
     pub(crate) settings: kafka::Settings,
@@ -50,6 +52,8 @@ pub(crate) struct Read {
     /// The consumer group that offsets are committed to, where they are.
     pub(crate) group: Option<String>,
     pub(crate) pollers: usize,
+    /// Who looks for partitions that topics get meanwhile, and how often.
+    pub(crate) watch: Option<(Consumer, Duration)>,
     pub(crate) mapping: Settings,
 }
 
@@ -97,21 +101,22 @@ impl Work {
     /// # Errors
     /// Where the pipeline, its store or its table can't be had.
     pub(crate) async fn open(
+        environment: &Environment,
         pipeline: Option<&str>,
         settings: kafka::Settings,
         session: &mut Session<'_>,
     ) -> Result<Self, Failure> {
         let tokens = tokens(&settings, session)?;
-        let environment = environment::settings(session)?;
-        let pipeline = environment::pipeline(&environment, pipeline, session)?;
+        let pipeline = environment::pipeline(environment, pipeline, session)?;
         if pipeline.source.name.is_none() {
             return Err(Failure::usage("ingest.no_source", "the pipeline does not say which cluster it reads")
                 .remedy("set `name` under [source] in the pipeline file: it stays when brokers come and go"));
         }
-        let store = environment::store(&environment, session).await?;
+        let salt = ingest::salt(&pipeline, environment, &session.variable).map_err(|e| command::ingest::failed(&e))?;
+        let store = environment::store(environment, session).await?;
         let id = environment::pipeline_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
-        let tables = Tables::open(&environment, session).await?;
-        Ok(Self { pipeline, id, store, tables, settings, tokens })
+        let tables = Tables::open(environment, session).await?;
+        Ok(Self { pipeline, id, salt, store, tables, settings, tokens })
     }
 
     /// A consumer that asks, and reads nothing.
@@ -131,19 +136,12 @@ impl Work {
         let config =
             IngestConfig::load(self.pipeline.clone(), self.id.clone(), Arc::clone(&self.store), session.clock.clone())
                 .map_err(|e| command::ingest::failed(&e))?;
-        let environment = environment::settings(session)?;
-        let salt =
-            ingest::salt(&self.pipeline, &environment, &session.variable).map_err(|e| command::ingest::failed(&e))?;
         let origin = if read.until.is_some() { Origin::Backfill } else { Origin::Stream };
-        let config = IngestConfig { origin, ..config.salted(salt) };
+        let config = IngestConfig { origin, ..config.salted(self.salt.clone()) };
         let ingest = Arc::new(Ingest::new(config).map_err(|e| command::ingest::failed(&e))?);
         let shared = Arc::new(Shared::default());
         let pollers = self.pollers(&read, &ingest, &shared, session)?;
         let count = pollers.len();
-        let watcher = match read.until {
-            None => Some(self.consumer(read.group.as_deref().unwrap_or("frazil"))?),
-            Some(_) => None,
-        };
         let known: BTreeSet<Place> = read.from.keys().cloned().collect();
 
         // From here on a signal lets what is under way end.
@@ -153,8 +151,8 @@ impl Work {
             let threads: Vec<_> = pollers.into_iter().map(|poller| scope.spawn(|| poller.run())).collect();
             // Not here: this thread's runtime is in use.
             let folding = scope.spawn(|| folds(&fold, &shared, count));
-            if let Some(consumer) = &watcher {
-                scope.spawn(|| partitions::watch(consumer, known, read.mapping.refresh, count, &shared));
+            if let Some((consumer, every)) = &read.watch {
+                scope.spawn(|| partitions::watch(consumer, known, *every, count, &shared));
             }
             let outcomes: Vec<Result<bool, Failure>> = threads
                 .into_iter()
@@ -188,9 +186,7 @@ impl Work {
         if read.until.is_some() && !is_all {
             let message =
                 format!("ended before all was read; {} records are stored", shared.records.load(Ordering::Relaxed));
-            return Err(Failure::new(Kind::Retry, "interrupted", message)
-                .remedy("the same command can be run again: nothing is lost, and nothing comes twice")
-                .exiting(Exit::Interrupted));
+            return Err(Failure::interrupted(message));
         }
         let of = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed)).as_secs_f64();
         Ok(Outcome {

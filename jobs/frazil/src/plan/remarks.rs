@@ -40,12 +40,12 @@ struct Remarks<'a> {
     all: Vec<Remark>,
 }
 
-impl Remarks<'_> {
+impl<'a> Remarks<'a> {
     fn add(&mut self, code: &'static str, message: impl Into<String>) {
         self.all.push(Remark { code, message: message.into() });
     }
 
-    fn pipeline(&self) -> &Pipeline {
+    fn pipeline(&self) -> &'a Pipeline {
         &self.resolved.pipeline
     }
 
@@ -66,12 +66,12 @@ impl Remarks<'_> {
     }
 
     /// A column's type, by its name in the table.
-    fn type_of(&self, name: &str) -> Option<&Type> {
+    fn type_of(&self, name: &str) -> Option<&'a Type> {
         self.resolved.columns.columns.iter().find(|column| column.name == name).map(|column| &column.data_type)
     }
 
     fn partitions(&mut self) {
-        let fields = self.pipeline().table.partition_by.clone();
+        let fields = &self.pipeline().table.partition_by;
         for field in fields.iter().filter(|field| field.transform == Transform::Identity) {
             let PartitionField { column, .. } = field;
             let is_key = self.pipeline().table.primary_key.contains(column);
@@ -98,7 +98,7 @@ impl Remarks<'_> {
 
     /// What mode `dedup` has to read.
     fn lookups(&mut self) {
-        let table = self.pipeline().table.clone();
+        let table = &self.pipeline().table;
         if table.mode != Mode::Dedup {
             return;
         }
@@ -151,7 +151,7 @@ impl Remarks<'_> {
 
     /// Rows that do not come, or not back.
     fn rows(&mut self) {
-        let pipeline = self.pipeline().clone();
+        let pipeline = self.pipeline();
         if let Some(within) = &pipeline.table.dedup_within {
             let late = format!(
                 "rows whose `{}` lies more than {} s before the newest",
