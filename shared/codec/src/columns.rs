@@ -2,6 +2,7 @@
 
 mod defaults;
 mod plan;
+mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -11,6 +12,7 @@ use pipeline::types::Type;
 use serde::{Deserialize, Serialize};
 
 pub use plan::{plan, plan_records};
+pub use tables::{Tables, plan_tables};
 
 /// A table's columns, in order, and what else decoding depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +30,15 @@ pub struct Columns {
     /// these are made of the element; others are the same in every row of a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explode: Option<Vec<u32>>,
+}
+
+/// A field of the payload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// As a column's `source` names it.
+    pub source: String,
+    /// The same for people.
+    pub source_name: String,
 }
 
 /// Takes the records with one of some values in a field.

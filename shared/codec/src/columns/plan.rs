@@ -12,7 +12,7 @@ use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::defaults::{Defaults, Excluded, FIELDS_MAX, declared_fields};
-use super::{About, Column, Columns, Fault, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
+use super::{About, Column, Columns, Fault, Field, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
 use crate::pii::Hasher;
 use crate::protobuf::mapping::{Number, Shape};
 use crate::{naming, protobuf};
@@ -112,6 +112,58 @@ fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) ->
         planner.fault("table", "no column is left".to_owned());
     }
     if planner.faults.is_empty() { Ok(columns) } else { Err(planner.faults) }
+}
+
+/// A field of a message whose values are plain text: a string, an enum's names, a whole number's digits, `true` and `false`.
+///
+/// # Errors
+/// What is wrong with the path, or with the field.
+pub(super) fn plain_field(message: &MessageDescriptor, table: &Table, path: &[String]) -> Result<Plain, String> {
+    let defaults = Defaults::new(table.column_case, &[]);
+    let planner = Planner { message, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    let (fields, _) = planner.resolve(path)?;
+    let Some(field) = fields.last() else { return Err("its source path is empty".to_owned()) };
+    let source_name = fields.iter().map(FieldDescriptor::name).collect::<Vec<_>>().join(".");
+    let shape = match Shape::of(field) {
+        Shape::Wrapper(inner) => Shape::of(&inner),
+        shape => shape,
+    };
+    if plain(field, &shape).is_none() {
+        return Err(format!("`{source_name}` is not a string, an enum, a whole number or a boolean"));
+    }
+    let is_same = |other: &[String]| planner.resolve(other).is_ok_and(|(other, _)| other == fields);
+    let of = |declaration: &&ColumnDeclaration| match &declaration.from {
+        From::Path(path) => is_same(path),
+        _ => false,
+    };
+    let is_personal = table.columns.iter().filter(of).any(|declaration| declaration.pii.is_some());
+    Ok(Plain { field: Field { source: source(&fields), source_name }, is_personal })
+}
+
+/// See [`plain_field`].
+pub(super) struct Plain {
+    pub(super) field: Field,
+    /// Whether the pipeline file says that its values are personal data.
+    pub(super) is_personal: bool,
+}
+
+/// What a field of plain values holds, in words; nothing for other fields.
+fn plain(field: &FieldDescriptor, shape: &Shape) -> Option<&'static str> {
+    match shape {
+        _ if field.is_list() || field.is_map() => None,
+        Shape::Text => Some("a string"),
+        Shape::Enum(_) => Some("the name of one of its values"),
+        Shape::Number(Number::Bool) => Some("true or false"),
+        Shape::Number(Number::Float | Number::Double) => None,
+        Shape::Number(_) => Some("a whole number"),
+        _ => None,
+    }
+}
+
+/// Fields as a column's source names them.
+fn source(fields: &[FieldDescriptor]) -> String {
+    let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
+    format!("{VALUE}{}", numbers.join("."))
 }
 
 struct Planner<'a> {
@@ -437,16 +489,7 @@ impl Planner<'_> {
         }
         let names: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
         let name = names.join(".");
-        let kind = match &shape {
-            _ if field.is_list() || field.is_map() => None,
-            Shape::Text => Some("a string"),
-            Shape::Enum(_) => Some("the name of one of its values"),
-            Shape::Number(Number::Bool) => Some("true or false"),
-            Shape::Number(Number::Float | Number::Double) => None,
-            Shape::Number(_) => Some("a whole number"),
-            _ => None,
-        };
-        let Some(kind) = kind else {
+        let Some(kind) = plain(field, &shape) else {
             let message =
                 format!("`{name}` can't be filtered by: that takes a string, an enum, a whole number or a boolean");
             self.fault(PLACE, message);
@@ -479,8 +522,7 @@ impl Planner<'_> {
                 (other, _) => self.fault(PLACE, format!("a value of `{name}` is {kind}, not {other}")),
             }
         }
-        let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
-        Some(Filter { source: format!("{VALUE}{}", numbers.join(".")), source_name: name, values })
+        Some(Filter { source: source(&fields), source_name: name, values })
     }
 
     fn check_name(&mut self, declaration: &ColumnDeclaration, place: &str) {
