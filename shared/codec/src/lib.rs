@@ -16,6 +16,7 @@ mod naming;
 mod pii;
 pub mod protobuf;
 mod rejection;
+pub mod routing;
 pub mod texts;
 
 use columns::Columns;
