@@ -227,9 +227,11 @@ impl Fold {
                 report.tables.push(TableReport { name, metadata_location, ..TableReport::default() });
                 continue;
             }
-            let given = Given { state: candidate.state, shared: Arc::clone(&shared) };
+            // One that was just met begins with the oldest object, where the listing may not.
+            let is_listed = !candidate.is_new() || low_minute.is_none();
+            let given = is_listed.then(|| Given { state: candidate.state, shared: Arc::clone(&shared) });
             // Not on this call's own stack: a fold of one table is a large future.
-            match Box::pin(self.of(&table).fold_one(budget, Some(given))).await {
+            match Box::pin(self.of(&table).fold_one(budget, given)).await {
                 Ok(one) => report.beside(one),
                 Err(error) => report.tables.push(self.failed(&name, &error)),
             }
