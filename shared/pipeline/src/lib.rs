@@ -22,7 +22,7 @@ mod name;
 mod nearest;
 pub mod partition;
 pub mod path;
-mod quantity;
+pub mod quantity;
 mod reader;
 pub mod resolved;
 pub mod schema;
