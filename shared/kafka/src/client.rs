@@ -8,9 +8,11 @@ use std::time::Duration;
 use rdkafka::client::{Client, ClientContext, OAuthToken};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::statistics::Statistics;
 use rdkafka::util::Timeout;
 
 use crate::error::Error;
+use crate::reading::Reading;
 use crate::settings::{Login, Settings};
 
 /// A bearer token. Not shown.
@@ -58,6 +60,7 @@ pub(crate) struct Context {
     last: Mutex<Option<Error>>,
     /// Whether the other side ever closed a connection.
     closed: AtomicBool,
+    reading: Mutex<Reading>,
 }
 
 impl Context {
@@ -72,6 +75,7 @@ impl Context {
             tokens,
             last: Mutex::default(),
             closed: AtomicBool::new(false),
+            reading: Mutex::default(),
         })
     }
 
@@ -95,6 +99,11 @@ impl Context {
         if last.is_some() {
             *last = None;
         }
+    }
+
+    /// How reading stood when the client last said so.
+    pub(crate) fn reading(&self) -> Reading {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn say(&self, error: Error, is_summary: bool) {
@@ -122,11 +131,16 @@ impl ClientContext for Context {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        if let Some(code) = error.rdkafka_error_code() {
+        // That a partition has no further record comes this way, too.
+        if let Some(code) = error.rdkafka_error_code().filter(|code| *code != RDKafkaErrorCode::PartitionEOF) {
             // "All brokers are down" follows on what says why.
             let is_summary = code == RDKafkaErrorCode::AllBrokersDown;
             self.say(Error::of(code, reason, &self.servers), is_summary);
         }
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = Reading::of(&statistics);
     }
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn std::error::Error>> {
@@ -191,4 +205,25 @@ pub(crate) fn config<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Cli
         config.set(key, value);
     }
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Given;
+
+    #[test]
+    fn the_end_of_a_partition_is_no_trouble_and_what_says_most_is_kept() {
+        let settings = Settings::read(&Given { bootstrap_servers: Some("b:1"), ..Given::default() }).unwrap();
+        let context = Context::new(&settings, None).unwrap();
+        let hear = |code, reason| ClientContext::error(&context, KafkaError::Global(code), reason);
+        hear(RDKafkaErrorCode::PartitionEOF, "no more");
+        assert_eq!(context.last(), None);
+        hear(RDKafkaErrorCode::Authentication, "who are you");
+        hear(RDKafkaErrorCode::PartitionEOF, "no more");
+        hear(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
+        assert!(matches!(context.last(), Some(Error::Refused { why, .. }) if why == "who are you"));
+        context.well();
+        assert_eq!(context.last(), None);
+    }
 }

@@ -6,11 +6,13 @@
 //! in `Debug`.
 
 mod client;
+mod commits;
 pub mod consumer;
 pub mod error;
 mod jaas;
 pub mod producer;
 pub mod properties;
+mod reading;
 mod rules;
 pub mod settings;
 
@@ -18,4 +20,5 @@ pub use client::{Token, Tokens};
 pub use consumer::{Consumer, Record, TimestampType};
 pub use error::Error;
 pub use producer::Producer;
+pub use reading::Reading;
 pub use settings::{Fault, Faults, Given, Login, MskIam, Settings};
