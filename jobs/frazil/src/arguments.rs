@@ -4,6 +4,8 @@ mod planning;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+#[cfg(feature = "kafka")]
+use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -288,6 +290,32 @@ pub struct Run {
     /// How often it is looked whether topics have got partitions (60 seconds)
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub refresh_seconds: Option<u64>,
+    /// Hands events to a function behind a Lambda endpoint, http(s)://HOST:PORT/2015-03-31/functions/NAME/invocations, in place
+    /// of ingest in this process
+    #[arg(long, env = "FRAZIL_INVOKE", value_name = "URL")]
+    pub invoke: Option<String>,
+    /// How long an invocation of that function may take (15m)
+    #[arg(long, value_name = "TIME", value_parser = time_out, requires = "invoke")]
+    pub invoke_timeout: Option<Duration>,
+    /// Takes answers that name the records which were not stored, and hands those over again (the mapping's `partial_answers`)
+    #[arg(long)]
+    pub partial_answers: bool,
+    /// Answers GET /ready and GET /live over HTTP at this address; port 0 takes a free one, and says which
+    #[arg(long, env = "FRAZIL_LISTEN", value_name = "HOST:PORT")]
+    pub listen: Option<String>,
+}
+
+#[cfg(feature = "kafka")]
+fn duration(text: &str) -> Result<Duration, String> {
+    pipeline::quantity::duration_ms(text).map(Duration::from_millis)
+}
+
+#[cfg(feature = "kafka")]
+fn time_out(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it takes longer than nothing".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// How events are formed.
@@ -327,6 +355,9 @@ pub struct Backfill {
     pub topic: Option<String>,
     #[command(flatten)]
     pub mapping: Mapping,
+    /// How long it waits where it can't go on (an open transaction, a pause, brokers that are away) before it fails (60s)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub wait: Option<Duration>,
     /// Says which offsets would be read; nothing is
     #[arg(long)]
     pub dry_run: bool,

@@ -25,6 +25,10 @@ pub(super) fn watch(consumer: &Consumer, mut known: BTreeSet<Place>, every: Dura
         }
         looked = Instant::now();
         for topic in &topics {
+            // A cluster that is away takes its time to say so.
+            if shared.ended() == pollers {
+                return;
+            }
             let found = consumer.partitions(topic).and_then(|partitions| {
                 let new = partitions.into_iter().map(|partition| Place { topic: topic.clone(), partition });
                 let new = new.filter(|place| !known.contains(place));

@@ -135,12 +135,11 @@ lost = { from = \"@offst\" }
         "pipelines/faulty.toml:24:17 invalid",
         "pipelines/faulty.toml:26:37 misfit",
         "pipelines/faulty.toml:27:38 wrong_type",
-        "pipelines/other.toml:2:11 topic_taken",
     ];
     assert_eq!(found, expected, "{}", place.run(&["check"]).stdout);
-    // One file alone has its own, and those of what it stands on.
+    // One file alone has its own, and those of what it stands on. A topic of two is said once, at the one that is asked for.
     let (_, found) = place.check(&["other"]);
-    assert_eq!(found, [expected[0], expected[1], expected[27]]);
+    assert_eq!(found, [expected[0], expected[1], "pipelines/other.toml:2:11 topic_taken"]);
 
     let (exit, document) = place.plan(&["faulty"]);
     assert_eq!(
@@ -151,7 +150,7 @@ lost = { from = \"@offst\" }
     let left = place.run(&["plan", "faulty"]);
     assert!(left.stderr.contains("faulty.toml:19:38") && left.stderr.contains("faulty.toml:27:38"), "{}", left.stderr);
     let left = place.run(&["check"]);
-    assert!(left.stdout.ends_with("28 faults: 2 pipelines in the environment `local`\n"), "{}", left.stdout);
+    assert!(left.stdout.ends_with("27 faults: 2 pipelines in the environment `local`\n"), "{}", left.stdout);
 }
 
 #[test]
@@ -220,6 +219,50 @@ fn a_topic_may_be_of_two_clusters() {
     assert_eq!(place.check(&[]).0, Exit::Done);
     place.write("pipelines/b.toml", named("east"));
     assert_eq!(place.check(&["a"]).1, ["pipelines/a.toml:2:11 topic_taken"]);
+    assert_eq!(place.check(&["b"]).1, ["pipelines/b.toml:2:11 topic_taken"]);
+    // Of three readers it is one fault, which names the other two.
+    place.write("pipelines/c.toml", named("east"));
+    let (_, document) = place.answer(&["check"]);
+    assert_eq!(faults(&document), ["pipelines/a.toml:2:11 topic_taken"]);
+    assert!(document["faults"][0]["message"].as_str().unwrap().contains("read by b and c too"), "{document}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_under_a_pipelines_name_is_said() {
+    let place = project(&[("good", &employee(""))]);
+    place.write("pipelines/folder.toml/x", "");
+    std::os::unix::fs::symlink("nowhere", place.path("pipelines/dangling.toml")).unwrap();
+    std::os::unix::fs::symlink("loop.toml", place.path("pipelines/loop.toml")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(place.path("pipelines/pipe.toml")).status().unwrap();
+    assert!(made.success());
+    let (exit, document) = place.answer(&["check"]);
+    let names = ["dangling", "folder", "loop", "pipe"];
+    let expected = names.map(|name| format!("pipelines/{name}.toml:1:1 unreadable"));
+    assert_eq!((exit, faults(&document)), (Exit::No, expected.to_vec()), "{document}");
+    for (fault, what) in document["faults"].as_array().unwrap().iter().zip(["nowhere", "folder", "loop.toml", "pipe"]) {
+        assert!(fault["message"].as_str().unwrap().contains(what), "{fault}");
+    }
+    // Whoever lists pipelines knows of them, and whoever names one is told what it is.
+    let (exit, document) = place.answer(&["plan"]);
+    assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!("config.several_pipelines")), "{document}");
+    for name in names {
+        let (exit, document) = place.answer(&["plan", name]);
+        assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!("config.unreadable")), "{document}");
+    }
+    assert_eq!(place.check(&["good"]), (Exit::Done, Vec::new()));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_environment_file_that_is_a_link_to_nothing_is_not_passed_over() {
+    let place = project(&[("employee", &employee(""))]);
+    std::fs::remove_file(place.path("frazil.toml")).unwrap();
+    std::os::unix::fs::symlink("nowhere", place.path("frazil.toml")).unwrap();
+    assert_eq!(place.check(&[]), (Exit::No, vec!["frazil.toml:1:1 unreadable".to_owned()]));
+    let (exit, document) = place.answer(&["pause"]);
+    assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!("config.unreadable")), "{document}");
+    assert!(!place.path(".frazil").exists());
 }
 
 #[cfg(feature = "kafka")]
@@ -228,11 +271,54 @@ fn client_settings_are_looked_at_too() {
     let place = project(&[("employee", &employee(""))]);
     let toml = "[env.local]\ndir = \"dir\"\nkafka = { bootstrap_servers = \"b:9092\", command_config = \"client.properties\" }\n";
     place.write("frazil.toml", toml);
-    assert_eq!(place.check(&[]).1, ["client.properties:1:1 client"]);
+    assert_eq!(place.check(&[]).1, ["frazil.toml:3:58 client"]);
+    place.write("client.properties", "\nsecurity.protocol=SASL_SSL\n");
+    assert_eq!(place.check(&[]).1, ["client.properties:2:1 client"]);
     place.write("client.properties", "client.id=x\ninterceptor.classes=a.B\nclient.idd=y\n");
     assert_eq!(place.check(&[]).1, ["client.properties:2:1 client", "client.properties:3:1 client"]);
     place.write("client.properties", "client.id=x\n");
     assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    // No broker is named, in neither file.
+    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\nkafka = { command_config = \"client.properties\" }\n");
+    assert_eq!(place.check(&[]).1, ["frazil.toml:3:1 client"]);
+}
+
+#[cfg(feature = "kafka")]
+#[test]
+fn a_functions_address_and_ones_own_are_looked_at_before_anything_is_asked() {
+    let place = project(&[("employee", &employee(""))]);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let url = "http://127.0.0.1:1/2015-03-31/functions/f/invocations";
+    for (flags, code) in [
+        (&["--invoke", "http://ann:geheim@h/functions/f/invocations"][..], "invoke.url"),
+        (&["--invoke", "http://127.0.0.1:9000"], "invoke.url"),
+        (&["--invoke-timeout", "5s"], "usage"),
+        (&["--invoke", url, "--invoke-timeout", "0s"], "usage"),
+        (&["--listen", &taken], "listen.address"),
+        (&["--listen", "8080"], "listen.address"),
+    ] {
+        let (exit, document) = place.answer(&[&["run", "-b", "127.0.0.1:1"], flags].concat());
+        assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!(code)), "{document}");
+        assert!(!document.to_string().contains("geheim") && document["error"]["remedy"].is_string(), "{document}");
+    }
+}
+
+#[cfg(feature = "kafka")]
+#[test]
+fn client_settings_without_effect_are_said_and_taken() {
+    let place = Place::new();
+    place.write("client.properties", "bootstrap.servers=x:1\nsasl.password=geheim\nssl.keystore.password=geheim\n");
+    let arguments = ["produce", "--topic", "t", "--dry-run", "-b", "b:9092", "--command-config", "client.properties"];
+    let left = place.run(&arguments);
+    assert_eq!(left.exit, Exit::Done, "{}", left.stderr);
+    for name in ["client.properties:1: `bootstrap.servers`", "`sasl.password`", "`ssl.keystore.password`"] {
+        assert!(left.stderr.contains(name), "{name}: {}", left.stderr);
+    }
+    assert!(!left.stderr.contains("geheim"), "{}", left.stderr);
+    let left = place.run(&["produce", "--topic", "t", "--dry-run", "-b", "ann:geheim@b:9092"]);
+    assert_eq!(left.exit, Exit::Usage);
+    assert!(!left.stderr.contains("geheim") && left.stderr.contains('@'), "{}", left.stderr);
 }
 
 #[test]
