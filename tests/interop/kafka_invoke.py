@@ -14,8 +14,10 @@ import os
 import pathlib
 import queue
 import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -36,8 +38,13 @@ FAILURE = {"errorType": "ValueError", "errorMessage": "no\nway", "stackTrace": [
 class Endpoint(http.server.ThreadingHTTPServer):
     """Answers invocations as its next behaviours say, and rightly once there are none left."""
 
-    def __init__(self, function):
+    def __init__(self, function, certificate: pathlib.Path | None = None):
         super().__init__(("127.0.0.1", 0), Handler)
+        self.scheme = "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket, self.scheme = context.wrap_socket(self.socket, server_side=True), "https"
         self.function, self.behaviours, self.seen = function, [], []
         self.daemon_threads = True
         self.held, self.release = threading.Event(), threading.Event()
@@ -48,7 +55,7 @@ class Endpoint(http.server.ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}{PATH}"
+        return f"{self.scheme}://127.0.0.1:{self.server_address[1]}{PATH}"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -327,6 +334,30 @@ def function(broker: Broker, project: Project, topic: str, ingest: pathlib.Path 
     project.accounted()
 
 
+def encrypted(broker: Broker, project: Project, topic: str, _) -> None:
+    """By TLS, with a certificate that is trusted and, before that, is not."""
+    if shutil.which("openssl") is None:
+        print("there is no openssl, and no certificate", flush=True)
+        return
+    pem, key = project.folder / "endpoint.pem", project.folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=endpoint", "-keyout", key,
+                    "-out", pem, "-addext", "basicConstraints=critical,CA:FALSE", "-addext", "subjectAltName=IP:127.0.0.1"],
+                   check=True, stderr=subprocess.DEVNULL)
+    pem.write_text(pem.read_text() + key.read_text())
+    broker.topic(topic, 2)
+    broker.send(topic, range(1, 101), 2)
+    endpoint = Endpoint(by_command(project), pem)
+    log = project.folder / "log"
+    process = running(broker, project, "--invoke", endpoint.url)
+    until("a certificate that is refused", lambda: "invalid peer certificate" in log.read_text())
+    process.send_signal(signal.SIGTERM)
+    same("records acknowledged by nobody that is trusted", [ended(process)["records"], endpoint.seen], [0, []])
+    os.environ["SSL_CERT_FILE"] = str(pem)
+    said = project.run("--invoke", endpoint.url)
+    del os.environ["SSL_CERT_FILE"]
+    same("records by TLS", [said["records"], len(project.rows()), said["failed_invocations"]], [100, 100, 0])
+
+
 def asked(url: str) -> tuple[int, dict]:
     try:
         with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
@@ -379,7 +410,7 @@ def away(broker: Broker, project: Project, topic: str, _) -> None:
     until("an event under way", endpoint.held.is_set)
     os.kill(broker.pid, signal.SIGKILL)
     endpoint.release.set()
-    until("that the broker is missed", lambda: "can't be read" in asked(f"{url}/ready")[1].get("why", ""))
+    until("that the broker is missed", lambda: "no broker of" in asked(f"{url}/ready")[1].get("why", ""))
     begun = time.time()
     process.send_signal(signal.SIGTERM)
     said = ended(process)
@@ -393,7 +424,7 @@ def away(broker: Broker, project: Project, topic: str, _) -> None:
     process.wait()
 
 
-CASES = (answers, never, parts, function, readiness, away)
+CASES = (answers, never, parts, function, encrypted, readiness, away)
 
 
 def main() -> None:

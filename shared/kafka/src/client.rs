@@ -8,11 +8,9 @@ use std::time::Duration;
 use rdkafka::client::{Client, ClientContext, OAuthToken};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::statistics::Statistics;
 use rdkafka::util::Timeout;
 
 use crate::error::Error;
-use crate::reading::Reading;
 use crate::settings::{Login, Settings};
 
 /// A bearer token. Not shown.
@@ -60,7 +58,6 @@ pub(crate) struct Context {
     last: Mutex<Option<Error>>,
     /// Whether the other side ever closed a connection.
     closed: AtomicBool,
-    reading: Mutex<Reading>,
 }
 
 impl Context {
@@ -75,7 +72,6 @@ impl Context {
             tokens,
             last: Mutex::default(),
             closed: AtomicBool::new(false),
-            reading: Mutex::default(),
         })
     }
 
@@ -99,11 +95,6 @@ impl Context {
         if last.is_some() {
             *last = None;
         }
-    }
-
-    /// How reading stood when the client last said so.
-    pub(crate) fn reading(&self) -> Reading {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn say(&self, error: Error, is_summary: bool) {
@@ -137,10 +128,6 @@ impl ClientContext for Context {
             let is_summary = code == RDKafkaErrorCode::AllBrokersDown;
             self.say(Error::of(code, reason, &self.servers), is_summary);
         }
-    }
-
-    fn stats(&self, statistics: Statistics) {
-        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = Reading::of(&statistics);
     }
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn std::error::Error>> {

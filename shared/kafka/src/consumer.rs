@@ -15,7 +15,6 @@ use rdkafka::util::Timeout;
 use crate::client::{self, Context, HEAR, HEAR_TIMES, Tokens, config};
 use crate::commits::Commits;
 use crate::error::Error;
-use crate::reading::Reading;
 use crate::settings::Settings;
 
 impl ConsumerContext for Context {}
@@ -26,16 +25,14 @@ const ASK: Duration = Duration::from_secs(20);
 const COORDINATOR_TRIES: u32 = 40;
 const COORDINATOR_WAIT: Duration = Duration::from_millis(500);
 
-/// How often a client says how reading stands.
-const STATISTICS_MS: &str = "1000";
+/// How long a question may take that is asked again and again.
+const GLANCE: Duration = Duration::from_secs(5);
 
 /// What a consumer says beside its records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Says {
     /// Where a partition's records end: see [`Next::End`].
     pub ends: bool,
-    /// How reading stands: see [`Consumer::reading`].
-    pub reading: bool,
     /// What it is asked of a partition's end holds for records of transactions that are still open, too.
     pub open_transactions: bool,
 }
@@ -185,9 +182,6 @@ impl Consumer {
         if config.get("client.id").is_none() {
             config.set("client.id", "frazil");
         }
-        if says.reading {
-            config.set("statistics.interval.ms", STATISTICS_MS);
-        }
         if says.open_transactions {
             config.set("isolation.level", "read_uncommitted");
         }
@@ -305,10 +299,18 @@ impl Consumer {
         self.inner.context().last()
     }
 
-    /// How reading stands, by what the client said within the last second that it was polled. Needs [`Says::reading`].
-    #[must_use]
-    pub fn reading(&self) -> Reading {
-        self.inner.context().reading()
+    /// The partitions of a topic that nobody can read now, because they have no leader. A question of one try, for a consumer that
+    /// reads nothing.
+    ///
+    /// # Errors
+    /// Why nobody could be asked.
+    pub fn leaderless(&self, topic: &str) -> Result<Vec<i32>, Error> {
+        let metadata = self.inner.fetch_metadata(Some(topic), Timeout::After(GLANCE)).map_err(|error| {
+            self.hear();
+            self.inner.context().error(&error)
+        })?;
+        let found = metadata.topics().iter().filter(|found| found.name() == topic).flat_map(|found| found.partitions());
+        Ok(found.filter(|partition| partition.leader() < 0).map(|partition| partition.id()).collect())
     }
 
     /// The offset before which everything of a partition is decided: the first of a transaction that is still open, else the one

@@ -12,7 +12,6 @@ pub mod error;
 mod jaas;
 pub mod producer;
 pub mod properties;
-mod reading;
 mod rules;
 pub mod settings;
 
@@ -20,5 +19,4 @@ pub use client::{Token, Tokens};
 pub use consumer::{Consumer, Record, TimestampType};
 pub use error::Error;
 pub use producer::Producer;
-pub use reading::Reading;
 pub use settings::{Fault, Faults, Given, Login, MskIam, Settings};

@@ -163,7 +163,8 @@ mod tests {
         };
         check("GET /ready", "503", json!({"ready": false, "why": "it is only starting"}));
         readiness.begin(1);
-        readiness.reading(0, None);
+        readiness.reads(0);
+        readiness.cluster(None);
         check("GET /ready", "200", json!({"ready": true}));
         check("GET /ready?verbose=1", "200", json!({"ready": true}));
         let nothing = json!({"error": "there are GET /ready and GET /live"});

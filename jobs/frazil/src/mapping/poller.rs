@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fold::pause;
+use kafka::Consumer;
 use kafka::consumer::{Next, Place};
-use kafka::{Consumer, Reading};
 use model::failure::Kind;
 use model::run::Stage;
 use staging::store::Store;
@@ -31,8 +31,6 @@ const LOOK: Duration = Duration::from_millis(200);
 const BACKOFF: Range<Duration> = Duration::from_millis(500)..Duration::from_secs(60);
 /// How often it is looked whether ingest is paused.
 const PAUSE_LOOK: Duration = Duration::from_secs(5);
-/// How often it is told how reading stands.
-const READING_LOOK: Duration = Duration::from_secs(1);
 /// Partitions that a message names.
 const SHOWN_MAX: usize = 5;
 /// How long the last commits of offsets are waited for.
@@ -64,13 +62,6 @@ enum Stop {
     Asked,
     /// It was waited for as long as it may be.
     Waited(Failure),
-}
-
-/// What a poller has said, and when, so that it says things once.
-#[derive(Default)]
-struct Told {
-    trouble: Option<String>,
-    reading: Option<Instant>,
 }
 
 /// Counts a poller as ended, however it ends: the folds beside it wait for that.
@@ -109,11 +100,15 @@ impl Poller {
             .map_err(|e| Failure::of(Kind::Retry, "runtime.start", &e))?;
         let mut ends = Ends::new(&self.next, self.until.as_ref());
         self.consumer.read(&self.next).map_err(|e| crate::kafka::failed(&e))?;
+        if let Some(readiness) = &self.shared.readiness {
+            readiness.reads(self.number);
+        }
         let mut records = Records::new(&self.source);
         let mut last = Instant::now();
         // The record that had no room in the last event.
         let mut held = None;
-        let mut told = Told::default();
+        // What was last said of the connections.
+        let mut said: Option<String> = None;
         let mut looked = None;
         // Told to end before all of an event was stored.
         let mut is_cut = false;
@@ -139,7 +134,7 @@ impl Poller {
                     Next::Nothing if until.is_some_and(|until| Instant::now() >= until) => break,
                     Next::Nothing if until.is_none() && self.is_idle(last) => break,
                     Next::Nothing => {
-                        self.say_trouble(&mut told);
+                        self.say_trouble(&mut said);
                         self.read_more();
                         if until.is_none() && self.has_waited(last) {
                             return Err(self.waited_for(&ends));
@@ -176,9 +171,8 @@ impl Poller {
             }
             add(&self.shared.fetch, started.elapsed().saturating_sub(form));
             add(&self.shared.form, form);
-            self.say_reading(&mut told);
             if count > 0 {
-                told.trouble = None;
+                said = None;
                 match runtime.block_on(self.deliver(&records, &mut looked)) {
                     Ok(()) => last = Instant::now(),
                     Err(Stop::Waited(failure)) => return Err(failure),
@@ -240,37 +234,18 @@ impl Poller {
             .remedy("see that its brokers are up, and run the same command again; --wait gives it longer")
     }
 
-    /// Tells the log what the client says of its connections, once for as long as it says the same.
-    fn say_trouble(&self, told: &mut Told) {
-        let text = self.consumer.trouble().map(|error| format!("{error}; {}", error.remedy()));
-        if let Some(text) = &text
-            && told.trouble.as_ref() != Some(text)
-        {
-            tracing::warn!(poller = self.number, "{text}");
-        }
-        told.trouble = text;
-        self.say_reading(told);
-    }
-
-    /// Tells whoever asks how reading stands.
-    fn say_reading(&self, told: &mut Told) {
+    /// Tells the log what the client says of its connections and of commits, once for as long as it says the same.
+    fn say_trouble(&self, said: &mut Option<String>) {
         if let Some(error) = self.consumer.uncommitted() {
             self.say_uncommitted(&error);
         }
-        let Some(readiness) = &self.shared.readiness else { return };
-        if told.reading.is_some_and(|at| at.elapsed() < READING_LOOK) {
-            return;
+        let text = self.consumer.trouble().map(|error| format!("{error}; {}", error.remedy()));
+        if let Some(text) = &text
+            && said.as_ref() != Some(text)
+        {
+            tracing::warn!(poller = self.number, "{text}");
         }
-        told.reading = Some(Instant::now());
-        match self.consumer.reading() {
-            Reading::Unknown => {}
-            Reading::All => readiness.reading(self.number, None),
-            Reading::Lacking { partitions, example } => {
-                let others = if partitions > 1 { format!(" and {} more", partitions - 1) } else { String::new() };
-                let why = self.consumer.trouble().map_or_else(String::new, |error| format!(": {error}"));
-                readiness.reading(self.number, Some(format!("{example}{others} can't be read{why}")));
-            }
-        }
+        *said = text;
     }
 
     fn say_uncommitted(&self, error: &kafka::Error) {

@@ -14,16 +14,10 @@ pub(crate) struct Readiness {
 
 #[derive(Debug, Default)]
 struct State {
+    cluster: Option<String>,
     /// By the pollers' numbers; none before there are any.
-    pollers: Vec<Poller>,
+    pollers: Vec<Option<String>>,
     folds: Option<String>,
-}
-
-/// What keeps one poller.
-#[derive(Clone, Debug)]
-struct Poller {
-    reading: Option<String>,
-    delivery: Option<String>,
 }
 
 impl Readiness {
@@ -35,23 +29,27 @@ impl Readiness {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many pollers begin to read.
+    /// So many pollers begin, which have no partitions yet.
     pub(super) fn begin(&self, pollers: usize) {
-        let waits = Poller { reading: Some("no broker has answered yet".to_owned()), delivery: None };
-        self.locked().pollers = vec![waits; pollers];
+        let mut state = self.locked();
+        state.pollers = vec![Some("it has no partitions yet".to_owned()); pollers];
+        state.cluster = Some("no broker has answered yet".to_owned());
     }
 
-    /// What keeps a poller from its records, if anything does.
-    pub(super) fn reading(&self, poller: usize, why: Option<String>) {
-        if let Some(poller) = self.locked().pollers.get_mut(poller) {
-            poller.reading = why;
-        }
+    /// What keeps everybody from reading, if anything does.
+    pub(super) fn cluster(&self, why: Option<String>) {
+        self.locked().cluster = why;
+    }
+
+    /// A poller has its partitions.
+    pub(super) fn reads(&self, poller: usize) {
+        self.delivery(poller, None);
     }
 
     /// What keeps a poller from handing its event over, if anything does.
     pub(super) fn delivery(&self, poller: usize, why: Option<String>) {
         if let Some(poller) = self.locked().pollers.get_mut(poller) {
-            poller.delivery = why;
+            *poller = why;
         }
     }
 
@@ -69,11 +67,9 @@ impl Readiness {
         if state.pollers.is_empty() {
             return Some("it is only starting".to_owned());
         }
-        let of_poller = |(n, poller): (usize, &Poller)| {
-            let why = poller.reading.as_ref().or(poller.delivery.as_ref())?;
-            Some(format!("poller {n}: {why}"))
-        };
-        let why = state.pollers.iter().enumerate().find_map(of_poller);
+        let of_poller = |(n, why): (usize, &Option<String>)| Some(format!("poller {n}: {}", why.as_ref()?));
+        let cluster = state.cluster.clone();
+        let why = cluster.or_else(|| state.pollers.iter().enumerate().find_map(of_poller));
         why.or_else(|| state.folds.as_ref().map(|why| format!("folds: {why}"))).map(|why| one_line(&why))
     }
 }
@@ -93,11 +89,16 @@ mod tests {
         };
         check(Some("starting"));
         readiness.begin(2);
-        check(Some("poller 0: no broker"));
-        readiness.reading(0, None);
-        check(Some("poller 1: no broker"));
-        readiness.reading(1, None);
+        check(Some("no broker has answered yet"));
+        readiness.cluster(None);
+        check(Some("poller 0: it has no partitions yet"));
+        readiness.reads(0);
+        check(Some("poller 1: it has no partitions yet"));
+        readiness.reads(1);
         check(None);
+        readiness.cluster(Some("no broker of b:1 answers".to_owned()));
+        check(Some("no broker of b:1"));
+        readiness.cluster(None);
         readiness.folds(Some("the table\nis gone".to_owned()));
         check(Some("folds: the table is gone"));
         readiness.delivery(1, Some("paused".to_owned()));

@@ -255,7 +255,7 @@ impl Work {
         let count = parts.len();
         let own = format!("frazil-{}", self.id);
         let group = read.group.as_deref().unwrap_or(&own);
-        let says = Says { ends: read.until.is_some(), reading: read.readiness.is_some(), ..Says::default() };
+        let says = Says { ends: read.until.is_some(), ..Says::default() };
         // Each has an endpoint of its own: what it awaits runs in its own thread.
         let function = || match (&self.invoke, ingest) {
             (Some(target), _) => {
