@@ -1,11 +1,11 @@
-//! What is said of files before anything runs: check, plan, schema, and where Kafka is.
+//! What is said of files before anything runs: check, plan and schema.
 
 use super::*;
 
 const PROTO: &str = include_str!("../../../../proto/employee.proto");
 
 /// A pipeline that reads employees, with more lines in `[table]` or behind it.
-fn employee(table: &str) -> String {
+pub(super) fn employee(table: &str) -> String {
     format!(
         "[source]\ntopics = [\"employees\"]\n[value]\nformat = \"protobuf\"\nframing = \"bare\"\n\
          schema = {{ proto = \"proto/employee.proto\", message = \"gsr.proto.post.Employee\" }}\n\
@@ -14,7 +14,7 @@ fn employee(table: &str) -> String {
 }
 
 /// A project with these pipelines.
-fn project(pipelines: &[(&str, &str)]) -> Place {
+pub(super) fn project(pipelines: &[(&str, &str)]) -> Place {
     let place = Place::new();
     place.write("frazil.toml", "[env.local]\ndir = \"dir\"\n");
     place.write("proto/employee.proto", PROTO);
@@ -25,7 +25,7 @@ fn project(pipelines: &[(&str, &str)]) -> Place {
 }
 
 /// `file:line:column code` of each fault.
-fn faults(document: &Value) -> Vec<String> {
+pub(super) fn faults(document: &Value) -> Vec<String> {
     let text = |fault: &Value, name: &str| fault[name].as_str().unwrap().to_owned();
     let all = document["faults"].as_array().unwrap().iter().map(|fault| {
         let code = text(fault, "code");
@@ -36,13 +36,13 @@ fn faults(document: &Value) -> Vec<String> {
 }
 
 impl Place {
-    fn answer(&self, arguments: &[&str]) -> (Exit, Value) {
+    pub(super) fn answer(&self, arguments: &[&str]) -> (Exit, Value) {
         let left = self.run(&[arguments, &["--json"]].concat());
         (left.exit, left.document())
     }
 
     /// Checks, and gives exit and faults.
-    fn check(&self, arguments: &[&str]) -> (Exit, Vec<String>) {
+    pub(super) fn check(&self, arguments: &[&str]) -> (Exit, Vec<String>) {
         let (exit, document) = self.answer(&[&["check"], arguments].concat());
         assert_eq!((&document["schema"], &document["ok"]), (&json!("frazil.check/1"), &json!(true)), "{document}");
         (exit, faults(&document))
@@ -225,100 +225,6 @@ fn a_topic_may_be_of_two_clusters() {
     let (_, document) = place.answer(&["check"]);
     assert_eq!(faults(&document), ["pipelines/a.toml:2:11 topic_taken"]);
     assert!(document["faults"][0]["message"].as_str().unwrap().contains("read by b and c too"), "{document}");
-}
-
-#[cfg(unix)]
-#[test]
-fn what_is_no_file_under_a_pipelines_name_is_said() {
-    let place = project(&[("good", &employee(""))]);
-    place.write("pipelines/folder.toml/x", "");
-    std::os::unix::fs::symlink("nowhere", place.path("pipelines/dangling.toml")).unwrap();
-    std::os::unix::fs::symlink("loop.toml", place.path("pipelines/loop.toml")).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(place.path("pipelines/pipe.toml")).status().unwrap();
-    assert!(made.success());
-    let (exit, document) = place.answer(&["check"]);
-    let names = ["dangling", "folder", "loop", "pipe"];
-    let expected = names.map(|name| format!("pipelines/{name}.toml:1:1 unreadable"));
-    assert_eq!((exit, faults(&document)), (Exit::No, expected.to_vec()), "{document}");
-    for (fault, what) in document["faults"].as_array().unwrap().iter().zip(["nowhere", "folder", "loop.toml", "pipe"]) {
-        assert!(fault["message"].as_str().unwrap().contains(what), "{fault}");
-    }
-    // Whoever lists pipelines knows of them, and whoever names one is told what it is.
-    let (exit, document) = place.answer(&["plan"]);
-    assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!("config.several_pipelines")), "{document}");
-    for name in names {
-        let (exit, document) = place.answer(&["plan", name]);
-        assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!("config.unreadable")), "{document}");
-    }
-    assert_eq!(place.check(&["good"]), (Exit::Done, Vec::new()));
-}
-
-#[cfg(unix)]
-#[test]
-fn an_environment_file_that_is_a_link_to_nothing_is_not_passed_over() {
-    let place = project(&[("employee", &employee(""))]);
-    std::fs::remove_file(place.path("frazil.toml")).unwrap();
-    std::os::unix::fs::symlink("nowhere", place.path("frazil.toml")).unwrap();
-    assert_eq!(place.check(&[]), (Exit::No, vec!["frazil.toml:1:1 unreadable".to_owned()]));
-    let (exit, document) = place.answer(&["pause"]);
-    assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!("config.unreadable")), "{document}");
-    assert!(!place.path(".frazil").exists());
-}
-
-#[cfg(feature = "kafka")]
-#[test]
-fn client_settings_are_looked_at_too() {
-    let place = project(&[("employee", &employee(""))]);
-    let toml = "[env.local]\ndir = \"dir\"\nkafka = { bootstrap_servers = \"b:9092\", command_config = \"client.properties\" }\n";
-    place.write("frazil.toml", toml);
-    assert_eq!(place.check(&[]).1, ["frazil.toml:3:58 client"]);
-    place.write("client.properties", "\nsecurity.protocol=SASL_SSL\n");
-    assert_eq!(place.check(&[]).1, ["client.properties:2:1 client"]);
-    place.write("client.properties", "client.id=x\ninterceptor.classes=a.B\nclient.idd=y\n");
-    assert_eq!(place.check(&[]).1, ["client.properties:2:1 client", "client.properties:3:1 client"]);
-    place.write("client.properties", "client.id=x\n");
-    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
-    // No broker is named, in neither file.
-    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\nkafka = { command_config = \"client.properties\" }\n");
-    assert_eq!(place.check(&[]).1, ["frazil.toml:3:1 client"]);
-}
-
-#[cfg(feature = "kafka")]
-#[test]
-fn a_functions_address_and_ones_own_are_looked_at_before_anything_is_asked() {
-    let place = project(&[("employee", &employee(""))]);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = listener.local_addr().unwrap().to_string();
-    let url = "http://127.0.0.1:1/2015-03-31/functions/f/invocations";
-    for (flags, code) in [
-        (&["--invoke", "http://ann:geheim@h/functions/f/invocations"][..], "invoke.url"),
-        (&["--invoke", "http://127.0.0.1:9000"], "invoke.url"),
-        (&["--invoke-timeout", "5s"], "usage"),
-        (&["--invoke", url, "--invoke-timeout", "0s"], "usage"),
-        (&["--listen", &taken], "listen.address"),
-        (&["--listen", "8080"], "listen.address"),
-    ] {
-        let (exit, document) = place.answer(&[&["run", "-b", "127.0.0.1:1"], flags].concat());
-        assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!(code)), "{document}");
-        assert!(!document.to_string().contains("geheim") && document["error"]["remedy"].is_string(), "{document}");
-    }
-}
-
-#[cfg(feature = "kafka")]
-#[test]
-fn client_settings_without_effect_are_said_and_taken() {
-    let place = Place::new();
-    place.write("client.properties", "bootstrap.servers=x:1\nsasl.password=geheim\nssl.keystore.password=geheim\n");
-    let arguments = ["produce", "--topic", "t", "--dry-run", "-b", "b:9092", "--command-config", "client.properties"];
-    let left = place.run(&arguments);
-    assert_eq!(left.exit, Exit::Done, "{}", left.stderr);
-    for name in ["client.properties:1: `bootstrap.servers`", "`sasl.password`", "`ssl.keystore.password`"] {
-        assert!(left.stderr.contains(name), "{name}: {}", left.stderr);
-    }
-    assert!(!left.stderr.contains("geheim"), "{}", left.stderr);
-    let left = place.run(&["produce", "--topic", "t", "--dry-run", "-b", "ann:geheim@b:9092"]);
-    assert_eq!(left.exit, Exit::Usage);
-    assert!(!left.stderr.contains("geheim") && left.stderr.contains('@'), "{}", left.stderr);
 }
 
 #[test]
@@ -523,33 +429,4 @@ fn both_files_are_described_to_editors() {
         assert_eq!(text, document["json_schema"]);
     }
     assert_eq!(place.run(&["schema"]).exit, Exit::Usage);
-}
-
-#[cfg(feature = "kafka")]
-#[test]
-fn the_cluster_is_the_environments_where_no_other_is_named() {
-    let place = project(&[("employee", &employee(""))]);
-    let produce =
-        |place: &Place, flags: &[&str]| place.answer(&[&["produce", "--topic", "t", "--dry-run"], flags].concat());
-    let (exit, refused) = produce(&place, &[]);
-    assert_eq!((exit, &refused["error"]["code"]), (Exit::Usage, &json!("kafka.settings")));
-    assert_eq!(produce(&place, &["-b", "b:9092"]).0, Exit::Done);
-    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\nkafka = { bootstrap_servers = \"b:9092\" }\n");
-    assert_eq!(produce(&place, &[]).0, Exit::Done);
-    // The block's client settings are the block's cluster's.
-    let toml = "[env.local]\ndir = \"dir\"\nkafka = { bootstrap_servers = \"b:9092\", command_config = \"sub/c.properties\" }\n";
-    place.write("frazil.toml", toml);
-    assert_eq!(produce(&place, &[]).1["error"]["code"], "kafka.settings");
-    assert_eq!(produce(&place, &["-b", "other:9092"]).0, Exit::Done);
-    assert_eq!(produce(&place, &["--command-property", "bootstrap.servers=other:9092"]).0, Exit::Done);
-    place.write("sub/c.properties", "client.idd=x\n");
-    let message = produce(&place, &[]).1["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("c.properties:1"), "{message}");
-    place.write("sub/c.properties", "client.id=x\n");
-    assert_eq!(produce(&place, &[]).0, Exit::Done);
-    let (exit, refused) = place.answer(&["run", "--env", "local", "--batch", "0"]);
-    assert_eq!((exit, refused["error"]["code"].as_str()), (Exit::Usage, Some("usage")));
-    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\nmapping = { retries = 1, pollers = [1, 1] }\n");
-    let (exit, refused) = place.answer(&["run"]);
-    assert_eq!((exit, &refused["error"]["code"]), (Exit::Usage, &json!("run.mapping")));
 }
