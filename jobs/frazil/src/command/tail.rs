@@ -72,6 +72,10 @@ pub(crate) fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Res
             }
         }
     }
+    // Without a number it is meant to be ended so.
+    if let Some(wanted) = arguments.records.filter(|wanted| session.signals.asked() && count < *wanted) {
+        return Err(Failure::interrupted(format!("ended after {count} of {wanted} records")));
+    }
     Ok(Exit::Done)
 }
 
