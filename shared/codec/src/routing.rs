@@ -19,7 +19,7 @@ pub struct Router {
 enum Source {
     Text(String),
     Topic,
-    Field { text: OneText, path: String },
+    Field { text: Box<OneText>, path: String },
     Header(String),
 }
 
@@ -40,7 +40,7 @@ impl Router {
     pub fn name<'h>(
         &mut self,
         topic: Option<&str>,
-        headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+        headers: &(impl Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone),
         value: &[u8],
     ) -> Result<&str, Rejected> {
         self.name.clear();
@@ -85,7 +85,10 @@ fn sources<'f>(
                 message: message.full_name().to_owned(),
                 reason: format!("no field was found for `{}`", path.join(".")),
             })?;
-            Ok(Source::Field { text: OneText::new(message, field, columns)?, path: field.source_name.clone() })
+            Ok(Source::Field {
+                text: Box::new(OneText::new(message, field, columns)?),
+                path: field.source_name.clone(),
+            })
         }
     };
     parts.iter().map(source).collect()
