@@ -120,7 +120,7 @@ impl Fold {
                 need = need.max(if then.whole.is_broken { Need::Unproved } else { Need::Unsettled });
             }
         }
-        if need == Need::Settled && self.contradicts(then, key, minute, footer).await? {
+        if need != Need::Unsettled && self.contradicts(then, key, minute, footer).await? {
             need = Need::Unsettled;
         }
         Ok(need)
