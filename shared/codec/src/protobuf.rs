@@ -1,6 +1,7 @@
 //! Protocol Buffers, proto2 and proto3.
 
 mod arrays;
+mod bundled;
 mod compile;
 mod decoder;
 mod filter;
@@ -8,6 +9,7 @@ mod json;
 mod level;
 pub(crate) mod mapping;
 mod program;
+pub mod registered;
 mod run;
 pub mod schema;
 mod stop;

@@ -10,12 +10,13 @@ use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use sha2::{Digest, Sha256};
 
+use super::bundled::Bundled;
 use crate::{Error, naming};
 
 /// Loads the descriptor of the message that a pipeline names.
 ///
-/// A `.proto` file's folder is the root that its imports are looked up from; `google/protobuf/*.proto` need not be
-/// there. A descriptor set must hold every file that its files import.
+/// A `.proto` file's folder is the root that its imports are looked up from; `google/protobuf/*.proto` and
+/// `google/type/*.proto` need not be there. A descriptor set must hold every file that its files import.
 ///
 /// # Errors
 /// [`Error::Read`] when the file can't be read, [`Error::Schema`] when it is not usable (editions among them: proto2
@@ -74,12 +75,18 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 
 fn compile(path: &Path, name: &str, sources: Sources, message: &str) -> Result<MessageDescriptor, Error> {
     let unusable = |error: protox::Error| Error::Schema { path: path.to_owned(), message: format!("{error:?}") };
+    find(path, &pool(name, sources).map_err(unusable)?, Some(name), message)
+}
+
+/// Compiles the file of a name and everything that it imports.
+pub(super) fn pool(name: &str, sources: Sources) -> Result<DescriptorPool, protox::Error> {
     let mut resolver = ChainFileResolver::new();
     resolver.add(sources);
     resolver.add(GoogleFileResolver::new());
+    resolver.add(Bundled);
     let mut compiler = Compiler::with_file_resolver(resolver);
-    compiler.include_imports(true).open_file(name).map_err(unusable)?;
-    find(path, &compiler.descriptor_pool(), Some(name), message)
+    compiler.include_imports(true).open_file(name)?;
+    Ok(compiler.descriptor_pool())
 }
 
 fn descriptor_set(path: &Path, bytes: &[u8], message: &str) -> Result<MessageDescriptor, Error> {
@@ -124,9 +131,9 @@ fn editions(file: &str) -> String {
 }
 
 /// Files given as text, then those below a folder.
-struct Sources {
-    given: BTreeMap<String, String>,
-    root: Option<PathBuf>,
+pub(super) struct Sources {
+    pub(super) given: BTreeMap<String, String>,
+    pub(super) root: Option<PathBuf>,
 }
 
 impl FileResolver for Sources {

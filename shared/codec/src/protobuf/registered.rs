@@ -1,0 +1,228 @@
+//! Messages of the `.proto` texts that registries hold.
+
+use std::collections::BTreeMap;
+
+use prost_reflect::{FileDescriptor, MessageDescriptor};
+
+use super::schema::{Sources, pool};
+use crate::framing::{Message, Path};
+use crate::schema::{Kind, Registered};
+use crate::{Class, Rejected};
+
+/// What the text is called among the files it imports. Registries give it no name that could be imported.
+const NAME: &str = "registered.proto";
+
+/// How deep braces may nest: compilers descend by recursion.
+const BRACES_MAX: usize = 100;
+
+/// The messages of one registered schema.
+#[derive(Clone, Debug)]
+pub struct Messages {
+    file: FileDescriptor,
+    /// All of them by full name, those of map entries too: what Glue's numbers count.
+    sorted: Vec<MessageDescriptor>,
+}
+
+impl Messages {
+    /// Compiles a schema. What it imports is what the registry gave with it, `google/protobuf/*`, `google/type/*` and
+    /// Confluent's own files.
+    ///
+    /// # Errors
+    /// `incompatible_schema` when it is no protobuf, or not usable (editions among that): whoever registers a schema must
+    /// not be able to stop the records of others, so that this is a fault of the records that name it.
+    pub fn compile(schema: &Registered) -> Result<Self, Rejected> {
+        if schema.kind != Kind::Protobuf {
+            return Err(incompatible(format!("its schema is of {}, not of protobuf", schema.kind)));
+        }
+        let texts = || schema.imports.iter().map(|import| &import.text).chain([&schema.text]);
+        if texts().any(|text| braces(text) > BRACES_MAX) {
+            return Err(incompatible(format!("its schema nests deeper than {BRACES_MAX} braces")));
+        }
+        let imports = schema.imports.iter().map(|import| (import.name.clone(), import.text.clone()));
+        let given: BTreeMap<_, _> = imports.chain([(NAME.to_owned(), schema.text.clone())]).collect();
+        let pool = pool(NAME, Sources { given, root: None })
+            .map_err(|error| incompatible(format!("its schema is not usable: {error:?}")))?;
+        let file = pool.get_file_by_name(NAME).ok_or_else(|| incompatible("its schema is not usable".to_owned()))?;
+        let mut sorted = Vec::new();
+        let mut below: Vec<MessageDescriptor> = file.messages().collect();
+        while let Some(message) = below.pop() {
+            below.extend(message.child_messages());
+            sorted.push(message);
+        }
+        sorted.sort_by(|a, b| a.full_name().cmp(b.full_name()));
+        Ok(Self { file, sorted })
+    }
+
+    /// The message that a record is, and that the pipeline reads, where it names one. Where neither says, it is the
+    /// file's only one.
+    ///
+    /// # Errors
+    /// `bad_framing` when the schema has no such message: never is another one taken in its place;
+    /// `incompatible_schema` when the record is of another message than the pipeline reads.
+    pub fn message(&self, which: Message, named: Option<&str>) -> Result<MessageDescriptor, Rejected> {
+        let found = match (which, named) {
+            (Message::Sorted(number), _) => {
+                let found = usize::try_from(number).ok().and_then(|number| self.sorted.get(number));
+                found.cloned().ok_or_else(|| self.missing(format!("message number {number} in order of full names")))?
+            }
+            (Message::Declared(path), _) => {
+                self.declared(&path).ok_or_else(|| self.missing(format!("message at {path:?}")))?
+            }
+            (Message::Unsaid, Some(name)) => {
+                let found = self.sorted.iter().find(|message| message.full_name() == name);
+                return found.cloned().ok_or_else(|| incompatible(format!("its schema has no message `{name}`")));
+            }
+            (Message::Unsaid, None) => {
+                let mut own = self.file.messages();
+                match (own.next(), own.next()) {
+                    (Some(only), None) => only,
+                    _ => {
+                        return Err(incompatible("its schema has several messages, and nothing says which".to_owned()));
+                    }
+                }
+            }
+        };
+        match named {
+            Some(name) if found.full_name() != name => {
+                Err(incompatible(format!("it is a `{}`, and the pipeline reads `{name}`", found.full_name())))
+            }
+            // Its bytes would be those of a pair, and no serializer writes one by itself.
+            _ if found.is_map_entry() => Err(self.missing(format!("message of its own in `{}`", found.full_name()))),
+            _ => Ok(found),
+        }
+    }
+
+    /// Counts what is written down, as Confluent's own registry and its clients in Java do. Clients that count descriptors
+    /// put the entries of a message's maps among the messages inside it.
+    fn declared(&self, path: &Path) -> Option<MessageDescriptor> {
+        let (first, inner) = path.places().split_first()?;
+        let place = |place: &u32| usize::try_from(*place).ok();
+        let first = self.file.messages().nth(place(first)?)?;
+        inner.iter().try_fold(first, |message, next| {
+            message.child_messages().filter(|inner| !inner.is_map_entry()).nth(place(next)?)
+        })
+    }
+
+    fn missing(&self, what: String) -> Rejected {
+        let message = format!("its schema has no {what}; it has {} messages", self.sorted.len());
+        Rejected { class: Class::BadFraming, path: String::new(), message }
+    }
+}
+
+fn incompatible(message: String) -> Rejected {
+    Rejected { class: Class::IncompatibleSchema, path: String::new(), message }
+}
+
+/// How deep braces nest, wherever they stand.
+fn braces(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    for byte in text.bytes() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Import;
+
+    fn registered(text: &str, imports: &[(&str, &str)]) -> Registered {
+        let imports = imports.iter().map(|(name, text)| Import { name: (*name).to_owned(), text: (*text).to_owned() });
+        Registered { kind: Kind::Protobuf, text: text.to_owned(), imports: imports.collect(), version: None }
+    }
+
+    fn name(messages: &Messages, which: Message, named: Option<&str>) -> Result<String, Class> {
+        messages.message(which, named).map(|found| found.full_name().to_owned()).map_err(|rejected| rejected.class)
+    }
+
+    /// The schema of the open case O-13, whose declarations are in no order.
+    #[test]
+    fn glue_numbers_messages_by_their_full_names_map_entries_among_them() {
+        let messages = Messages::compile(&registered(
+            "syntax = \"proto3\"; package shop;
+             message Order { map<string, string> tags = 1; message Line { string sku = 1; int32 qty = 2; } }
+             message Order2 { int32 no = 1; } message Account { int32 id = 1; }",
+            &[],
+        ))
+        .unwrap();
+        let check = |number, expected: Result<&str, Class>| {
+            assert_eq!(name(&messages, Message::Sorted(number), None), expected.map(str::to_owned), "{number}");
+        };
+        check(0, Ok("shop.Account"));
+        check(1, Ok("shop.Order"));
+        check(2, Ok("shop.Order.Line"));
+        check(3, Err(Class::BadFraming));
+        check(4, Ok("shop.Order2"));
+        check(5, Err(Class::BadFraming));
+        check(u32::MAX, Err(Class::BadFraming));
+        let other = name(&messages, Message::Sorted(0), Some("shop.Order"));
+        assert_eq!(other, Err(Class::IncompatibleSchema));
+        // In the order that AWS's encoder documents: B, B.A, B.A.D, B.C.
+        let nested = "syntax = \"proto3\"; message B { message C {} message A { message D {} } } message BA {}";
+        let nested = Messages::compile(&registered(nested, &[])).unwrap();
+        let names: Vec<_> = (0..5).map(|n| name(&nested, Message::Sorted(n), None).unwrap()).collect();
+        assert_eq!(names, ["B", "B.A", "B.A.D", "B.C", "BA"]);
+    }
+
+    #[test]
+    fn confluent_walks_down_declarations() {
+        let mut far = "syntax = \"proto3\"; package p; import \"b/beta.proto\"; import \"google/type/money.proto\";
+            message Alpha { int32 n = 1; b.Other o = 2; google.type.Money m = 3; }
+            message Beta { map<int32, int32> first = 1; message Gamma { string s = 1; message Delta {} } }"
+            .to_owned();
+        for n in 2..65 {
+            far.push_str(&format!("message M{n} {{}} "));
+        }
+        let beta = ("b/beta.proto", "syntax = \"proto3\"; package b; import \"c.proto\"; message Other { c.C c = 1; }");
+        let c = ("c.proto", "syntax = \"proto3\"; package c; message C {}");
+        let messages = Messages::compile(&registered(&far, &[c, beta])).unwrap();
+        let check = |places: &[u32], expected: Result<&str, Class>| {
+            let which = Message::Declared(Path::new(places).unwrap());
+            assert_eq!(name(&messages, which, None), expected.map(str::to_owned), "{places:?}");
+        };
+        check(&[0], Ok("p.Alpha"));
+        check(&[1], Ok("p.Beta"));
+        check(&[1, 0], Ok("p.Beta.Gamma"));
+        check(&[1, 0, 0], Ok("p.Beta.Gamma.Delta"));
+        check(&[64], Ok("p.M64"));
+        check(&[65], Err(Class::BadFraming));
+        check(&[0, 0], Err(Class::BadFraming));
+        check(&[1, 0, 0, 0], Err(Class::BadFraming));
+        // The entry of the map is a message inside of Beta, and has no place.
+        check(&[1, 1], Err(Class::BadFraming));
+        check(&[u32::MAX], Err(Class::BadFraming));
+    }
+
+    #[test]
+    fn without_a_word_from_the_framing_the_pipeline_says_or_there_is_one() {
+        let one = Messages::compile(&registered("syntax = \"proto2\"; message A { message B {} }", &[])).unwrap();
+        let two = Messages::compile(&registered("message A {} message B {}", &[])).unwrap();
+        assert_eq!(name(&one, Message::Unsaid, None), Ok("A".to_owned()));
+        assert_eq!(name(&one, Message::Unsaid, Some("A.B")), Ok("A.B".to_owned()));
+        assert_eq!(name(&one, Message::Unsaid, Some("C")), Err(Class::IncompatibleSchema));
+        assert_eq!(name(&two, Message::Unsaid, None), Err(Class::IncompatibleSchema));
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_is_a_fault_of_the_records_that_name_it() {
+        let check = |schema: &Registered, words: &str| {
+            let rejected = Messages::compile(schema).unwrap_err();
+            assert_eq!(rejected.class, Class::IncompatibleSchema);
+            assert!(rejected.message.contains(words), "{rejected}");
+        };
+        check(&registered("syntax = \"proto3\"; message A {", &[]), "not usable");
+        check(&registered("import \"no.proto\"; message A {}", &[]), "no.proto");
+        check(&registered("edition = \"2023\"; message A {}", &[]), "edition");
+        check(&registered("import \"registered.proto\"; message A {}", &[]), "not usable");
+        check(&Registered { kind: Kind::Avro, ..registered("{}", &[]) }, "Avro");
+        check(&registered(&"message A {".repeat(100_000), &[]), "nests deeper");
+        check(&registered(&"message A { oneof ".repeat(99), &[]), "not usable");
+    }
+}
