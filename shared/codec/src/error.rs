@@ -40,6 +40,12 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
+    /// A schema that a registry keeps: it is looked up first.
+    #[error("the schema `{name}` is kept in a registry, and this command reads schemas from files")]
+    Registered {
+        /// Its name there.
+        name: String,
+    },
     /// Columns that were planned for another message or another version of it.
     #[error("these columns can't be filled from the message {message}: {reason}")]
     Columns {
@@ -68,6 +74,7 @@ impl Error {
             | Self::Schema { .. }
             | Self::UnknownMessage { .. }
             | Self::Framing { .. }
+            | Self::Registered { .. }
             | Self::Columns { .. }
             | Self::NoSalt { .. } => Kind::Misconfigured,
             Self::Batch(_) => Kind::Bug,

@@ -42,6 +42,9 @@ pub struct Value {
     pub format: Format,
     /// What surrounds the payload.
     pub framing: Framing,
+    /// How Confluent's framing names a message.
+    #[serde(default, skip_serializing_if = "Indexes::is_default")]
+    pub indexes: Indexes,
     /// Where its schema comes from.
     pub schema: Schema,
     /// Which records are taken; all where there is none.
@@ -118,7 +121,13 @@ pub enum Indexes {
     Plain,
 }
 
-/// Where a schema comes from. The paths are joined to the project's folder: they can be opened as they are.
+impl Indexes {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where a schema comes from. Paths are joined to the project's folder: they can be opened as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schema {
@@ -126,6 +135,9 @@ pub enum Schema {
     Proto { path: PathBuf, message: String },
     /// A serialised `FileDescriptorSet` and the message's full name.
     Descriptor { path: PathBuf, message: String },
+    /// In registries of the environment, tried in order. Records name the version that they are written with; columns are
+    /// planned from the name's newest one. The message's full name is for protobuf, where a schema has several.
+    Registered { registries: Vec<String>, name: String, message: Option<String> },
 }
 
 /// How rows change the table.

@@ -20,7 +20,8 @@ use crate::{Error, naming};
 ///
 /// # Errors
 /// [`Error::Read`] when the file can't be read, [`Error::Schema`] when it is not usable (editions among them: proto2
-/// and proto3 are what is read), [`Error::UnknownMessage`] with the names there are.
+/// and proto3 are what is read), [`Error::UnknownMessage`] with the names there are, [`Error::Registered`] when it is none
+/// of this machine's files.
 pub fn load(schema: &pipeline::resolved::Schema) -> Result<MessageDescriptor, Error> {
     match schema {
         pipeline::resolved::Schema::Proto { path, message } => {
@@ -38,6 +39,7 @@ pub fn load(schema: &pipeline::resolved::Schema) -> Result<MessageDescriptor, Er
             compile(path, name, sources, message)
         }
         pipeline::resolved::Schema::Descriptor { path, message } => descriptor_set(path, &read(path)?, message),
+        pipeline::resolved::Schema::Registered { name, .. } => Err(Error::Registered { name: name.clone() }),
     }
 }
 
@@ -149,11 +151,32 @@ impl FileResolver for Sources {
             },
             (None, None) => return Err(protox::Error::file_not_found(name)),
         };
+        if let Some(file) = serialized(name, &text)? {
+            return Ok(file);
+        }
         if first_word(&text) == "edition" {
             return Err(protox::Error::new(editions(name)));
         }
         File::from_source(name, &text)
     }
+}
+
+/// A serialised `FileDescriptorProto` in base64: what clients register that have no text, and what registries then give
+/// out. No text of protobuf has letters, digits, `+` and `/` alone.
+fn serialized(name: &str, text: &str) -> Result<Option<File>, protox::Error> {
+    let text = text.trim_ascii();
+    let base64 = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+    if text.is_empty() || !text.as_bytes().iter().all(base64) {
+        return Ok(None);
+    }
+    let wrong = || protox::Error::new(format!("{name} is neither text nor a serialised FileDescriptorProto"));
+    let bytes = base64_simd::STANDARD.decode_to_vec(text).map_err(|_| wrong())?;
+    let mut file = FileDescriptorProto::decode(&bytes[..]).map_err(|_| wrong())?;
+    if file.syntax() == "editions" {
+        return Err(protox::Error::new(editions(name)));
+    }
+    file.name = Some(name.to_owned());
+    Ok(Some(File::from_file_descriptor_proto(file)))
 }
 
 /// The first word that is not in a comment: a file's `syntax` or `edition` comes before everything else.
