@@ -15,8 +15,11 @@
 //! specification ("Single-object encoding"), and AWS's description of event source mappings with schema registries.
 
 mod inflate;
+mod last;
 mod message;
 
+#[cfg(test)]
+mod golden;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +30,7 @@ use uuid::Uuid;
 
 use crate::{Class, Error, Rejected};
 use inflate::Inflater;
+use last::Last;
 
 pub use message::{Message, Path};
 
@@ -145,6 +149,8 @@ pub struct Framed<'a> {
     pub message: Message,
     /// The payload: a part of the value, or what it was inflated to.
     pub payload: &'a [u8],
+    /// Whether schema and message are those of the value that was taken apart before this one: then so is what decodes it.
+    pub repeated: bool,
 }
 
 /// Takes framings off values, one after the other, and keeps the buffer that compressed ones are inflated to.
@@ -152,6 +158,7 @@ pub struct Framed<'a> {
 pub struct Splitter {
     settings: Settings,
     inflater: Inflater,
+    last: Last,
 }
 
 /// A value whose framing was recognised, and nothing of the payload looked at.
@@ -181,7 +188,7 @@ impl Splitter {
     pub fn new(settings: Settings) -> Result<Self, Error> {
         match settings.framing.refusal(settings.format) {
             Some(reason) => Err(Error::Framing { reason }),
-            None => Ok(Self { settings, inflater: Inflater::default() }),
+            None => Ok(Self { settings, inflater: Inflater::default(), last: Last::default() }),
         }
     }
 
@@ -211,6 +218,9 @@ impl Splitter {
     /// - `bad_checksum`, `trailing_bytes`, `too_large` for compressed payloads;
     /// - `incompatible_schema` where Lambda handed over another format than the pipeline's.
     pub fn split<'a>(&'a mut self, record: &Record<'a>) -> Result<Framed<'a>, Rejected> {
+        if let Some((schema, message, payload)) = self.last.again(record) {
+            return Ok(Framed { schema, message, payload, repeated: true });
+        }
         let Head { schema, index, zlib, rest } = self.head(record)?;
         let rest = if zlib { self.inflater.inflate(rest, self.settings.inflated_bytes_max)? } else { rest };
         let (message, payload) = match index {
@@ -224,7 +234,8 @@ impl Splitter {
                 }
             },
         };
-        Ok(Framed { schema, message, payload })
+        let repeated = self.last.replace(record, zlib, schema, message, payload.len());
+        Ok(Framed { schema, message, payload, repeated })
     }
 
     fn head<'a>(&self, record: &Record<'a>) -> Result<Head<'a>, Rejected> {
@@ -299,7 +310,9 @@ impl Splitter {
                 (Reference::ConfluentGuid(Uuid::from_bytes(*id)), rest)
             }
             other => {
-                return Err(bad(format!("the header that names the schema begins with {other:02x}, not with 00 or 01")));
+                return Err(bad(format!(
+                    "the header that names the schema begins with {other:02x}, not with 00 or 01"
+                )));
             }
         };
         let index = match (self.protobuf(), rest) {

@@ -67,7 +67,7 @@ impl Inflater {
                 self.buffer.reserve_exact(held.max(STEP).min(room).max(1));
             }
             let taken_before = self.stream.total_in();
-            let status = self.stream.decompress_vec(deflated, &mut self.buffer, FlushDecompress::None);
+            let status = self.stream.decompress_vec(deflated, &mut self.buffer, FlushDecompress::Finish);
             let taken = usize::try_from(self.stream.total_in() - taken_before).unwrap_or(usize::MAX);
             deflated = deflated.get(taken..).unwrap_or(&[]);
             if self.buffer.len() > bytes_max {

@@ -27,7 +27,7 @@ pub enum Message {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     depth: u8,
-    at: [u32; PATH_MAX],
+    at: [u16; PATH_MAX],
 }
 
 impl Path {
@@ -36,7 +36,7 @@ impl Path {
 
     /// A path of one to eight places.
     #[must_use]
-    pub fn new(places: &[u32]) -> Option<Self> {
+    pub fn new(places: &[u16]) -> Option<Self> {
         let mut at = [0; PATH_MAX];
         at.get_mut(..places.len())?.copy_from_slice(places);
         let depth = u8::try_from(places.len()).ok().filter(|depth| *depth > 0)?;
@@ -45,7 +45,7 @@ impl Path {
 
     /// The places.
     #[must_use]
-    pub fn places(&self) -> &[u32] {
+    pub fn places(&self) -> &[u16] {
         self.at.get(..usize::from(self.depth)).unwrap_or(&[])
     }
 }
@@ -86,7 +86,10 @@ pub(super) fn path(bytes: &[u8], indexes: Indexes) -> Result<(Message, &[u8]), R
         return Err(bad(format!("the message's path has {depth} places; at most {PATH_MAX} are read")));
     };
     for place in places {
-        (*place, rest) = number(rest)?;
+        let (found, after) = number(rest)?;
+        // Few files have as many as a thousand messages.
+        *place = u16::try_from(found).map_err(|_| bad(format!("no schema has a message at place {found}")))?;
+        rest = after;
     }
     // Not beyond eight, as was just seen.
     Ok((Message::Declared(Path { depth: depth as u8, at }), rest))

@@ -37,7 +37,7 @@ fn id(id: u32) -> Option<Reference> {
     Some(Reference::ConfluentId(id))
 }
 
-fn declared(places: &[u32]) -> Message {
+fn declared(places: &[u16]) -> Message {
     Message::Declared(Path::new(places).unwrap())
 }
 
@@ -122,7 +122,9 @@ fn confluent_framing_holds_an_id_and_the_path_of_a_message() {
         check("00 00000001 10 0000000000000000 01", Ok((id(1), declared(&[0; 8]), "01")));
         check("00 00000001 12 000000000000000000 01", Err(Class::BadFraming));
         check("00 00000001 feffffff0f 00", Err(Class::BadFraming));
-        check("00 00000001 02 feffffff0f", Ok((id(1), declared(&[i32::MAX as u32]), "")));
+        check("00 00000001 02 feff07", Ok((id(1), declared(&[u16::MAX]), "")));
+        check("00 00000001 02 808008", Err(Class::BadFraming));
+        check("00 00000001 02 feffffff0f", Err(Class::BadFraming));
         check("00 00000001 02 feffffff1f", Err(Class::BadFraming));
         check("00 00000001 02 ffffffffff00", Err(Class::BadFraming));
     }
@@ -136,7 +138,7 @@ fn confluent_framing_holds_an_id_and_the_path_of_a_message() {
 
 #[test]
 fn the_older_form_of_a_path_is_read_when_it_is_asked_for() {
-    let check = |value: &str, places: Result<&[u32], Class>, payload: &str| {
+    let check = |value: &str, places: Result<&[u16], Class>, payload: &str| {
         let value = hex(value);
         let settings = Settings { indexes: Indexes::Plain, ..Settings::new(Format::Protobuf, Framing::Confluent) };
         let expected = places.map(|places| (id(42), declared(places), hex(payload)));
@@ -352,6 +354,37 @@ fn what_a_mapping_took_off_is_told_by_its_metadata() {
 }
 
 #[test]
+fn values_that_are_like_the_one_before_are_said_to_be() {
+    let mut splitter = Splitter::new(Settings::new(Format::Protobuf, Framing::Auto)).unwrap();
+    let mut check = |value: &str, repeated: bool| {
+        let value = hex(value);
+        assert_eq!(splitter.split(&(&value[..]).into()).unwrap().repeated, repeated, "{value:02x?}");
+    };
+    let zlib_of = |text: &str| zlib(&hex(text)).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    check("00 0000002a 00 0805", false);
+    check("00 0000002a 00 0806", true);
+    check("00 0000002a 00", true);
+    check("00 0000002a 0200 0806", true);
+    check("00 0000002a 02020806", false);
+    check("00 0000002b 02020806", false);
+    check("0806", false);
+    check("0807", true);
+    check("00 0000002b 02020806", false);
+    check("00 0000002b 02020806 0a1e0000000000000000000000000000000000000000000000000000000000000000", true);
+    check(&format!("{GLUE} 02 0a00"), false);
+    check(&format!("{GLUE} 02"), true);
+    check(&format!("{} {}", GLUE.replacen("03 00", "03 05", 1), zlib_of("020a00")), true);
+    check(&format!("{} {}", GLUE.replacen("03 00", "03 05", 1), zlib_of("030a00")), false);
+    check(&format!("{GLUE} 03 0a00"), true);
+    check(&format!("{GLUE} 8300 0a00"), true);
+    check("0806", false);
+    // What was rejected is not what the next one is like.
+    let broken = hex("00 0000002a 01");
+    assert!(splitter.split(&(&broken[..]).into()).is_err());
+    assert!(splitter.split(&(&[8, 6][..]).into()).unwrap().repeated);
+}
+
+#[test]
 fn a_format_that_does_not_come_in_a_framing_is_refused() {
     for (format, refused) in [
         (Format::Avro, &[][..]),
@@ -427,7 +460,7 @@ proptest! {
         payload in prop::collection::vec(any::<u8>(), 0..300),
         uuid in any::<u128>(),
         number in any::<u32>(),
-        places in prop::collection::vec(0..=i32::MAX as u32, 1..=8),
+        places in prop::collection::vec(any::<u16>(), 1..=8),
         compressed in any::<bool>(),
     ) {
         let varint = |out: &mut Vec<u8>, mut n: u32| {
@@ -449,7 +482,7 @@ proptest! {
         let mut value = vec![0];
         value.extend((number >> 1).to_be_bytes());
         varint(&mut value, 2 * places.len() as u32);
-        places.iter().for_each(|place| varint(&mut value, place << 1));
+        places.iter().for_each(|place| varint(&mut value, u32::from(*place) << 1));
         value.extend(&payload);
         let expected = Ok((id(number >> 1), declared(&places), payload));
         prop_assert_eq!(split(Settings::new(Format::Protobuf, Framing::Auto), &(&value[..]).into()), expected);

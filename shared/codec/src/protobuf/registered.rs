@@ -50,6 +50,11 @@ impl Messages {
             sorted.push(message);
         }
         sorted.sort_by(|a, b| a.full_name().cmp(b.full_name()));
+        // They can be written by hand, as AWS's serializer does, and then are whatever stands there.
+        let entries = || pool.all_messages().filter(MessageDescriptor::is_map_entry);
+        if let Some(odd) = entries().find(|entry| !is_pair(entry)) {
+            return Err(incompatible(format!("its schema is not usable: `{}` is no entry of a map", odd.full_name())));
+        }
         Ok(Self { file, sorted })
     }
 
@@ -92,14 +97,18 @@ impl Messages {
         }
     }
 
-    /// Counts what is written down, as Confluent's own registry and its clients in Java do. Clients that count descriptors
-    /// put the entries of a message's maps among the messages inside it.
+    /// Confluent's registry and its clients in Java count what is written down; clients that count descriptors (Python's
+    /// among them) have the entries of a message's maps among the messages inside it. Only the latter write a path that
+    /// leads nowhere by the former's count.
     fn declared(&self, path: &Path) -> Option<MessageDescriptor> {
+        self.walk(path, false).or_else(|| self.walk(path, true)).filter(|found| !found.is_map_entry())
+    }
+
+    fn walk(&self, path: &Path, entries: bool) -> Option<MessageDescriptor> {
         let (first, inner) = path.places().split_first()?;
-        let place = |place: &u32| usize::try_from(*place).ok();
-        let first = self.file.messages().nth(place(first)?)?;
+        let first = self.file.messages().nth(usize::from(*first))?;
         inner.iter().try_fold(first, |message, next| {
-            message.child_messages().filter(|inner| !inner.is_map_entry()).nth(place(next)?)
+            message.child_messages().filter(|inner| entries || !inner.is_map_entry()).nth(usize::from(*next))
         })
     }
 
@@ -107,6 +116,16 @@ impl Messages {
         let message = format!("its schema has no {what}; it has {} messages", self.sorted.len());
         Rejected { class: Class::BadFraming, path: String::new(), message }
     }
+}
+
+/// Whether a map's entry has a key and a value, and nothing else.
+fn is_pair(entry: &MessageDescriptor) -> bool {
+    use prost_reflect::Kind;
+    let field = |number, name: &str| entry.get_field(number).filter(|field| field.name() == name && !field.is_list());
+    let key = field(1, "key").is_some_and(|key| {
+        !matches!(key.kind(), Kind::Double | Kind::Float | Kind::Bytes | Kind::Message(_) | Kind::Enum(_))
+    });
+    key && field(2, "value").is_some() && entry.fields().len() == 2
 }
 
 fn incompatible(message: String) -> Rejected {
@@ -183,7 +202,7 @@ mod tests {
         let beta = ("b/beta.proto", "syntax = \"proto3\"; package b; import \"c.proto\"; message Other { c.C c = 1; }");
         let c = ("c.proto", "syntax = \"proto3\"; package c; message C {}");
         let messages = Messages::compile(&registered(&far, &[c, beta])).unwrap();
-        let check = |places: &[u32], expected: Result<&str, Class>| {
+        let check = |places: &[u16], expected: Result<&str, Class>| {
             let which = Message::Declared(Path::new(places).unwrap());
             assert_eq!(name(&messages, which, None), expected.map(str::to_owned), "{places:?}");
         };
@@ -195,9 +214,11 @@ mod tests {
         check(&[65], Err(Class::BadFraming));
         check(&[0, 0], Err(Class::BadFraming));
         check(&[1, 0, 0, 0], Err(Class::BadFraming));
-        // The entry of the map is a message inside of Beta, and has no place.
-        check(&[1, 1], Err(Class::BadFraming));
-        check(&[u32::MAX], Err(Class::BadFraming));
+        // The map's entry is the first descriptor inside of Beta.
+        check(&[1, 1], Ok("p.Beta.Gamma"));
+        check(&[1, 1, 0], Ok("p.Beta.Gamma.Delta"));
+        check(&[1, 2], Err(Class::BadFraming));
+        check(&[u16::MAX], Err(Class::BadFraming));
     }
 
     #[test]
@@ -219,8 +240,15 @@ mod tests {
         };
         check(&registered("syntax = \"proto3\"; message A {", &[]), "not usable");
         check(&registered("import \"no.proto\"; message A {}", &[]), "no.proto");
+        check(&registered("AAAA", &[]), "neither text");
+        check(&registered("AAA", &[]), "neither text");
         check(&registered("edition = \"2023\"; message A {}", &[]), "edition");
         check(&registered("import \"registered.proto\"; message A {}", &[]), "not usable");
+        for entry in ["", "string key = 1;", "float key = 1; int32 value = 2;", "string key = 2; int32 value = 1;"] {
+            let text =
+                format!("message A {{ repeated AEntry a = 1; message AEntry {{ option map_entry = true; {entry} }} }}");
+            check(&registered(&format!("syntax = \"proto3\"; {text}"), &[]), "no entry of a map");
+        }
         check(&Registered { kind: Kind::Avro, ..registered("{}", &[]) }, "Avro");
         check(&registered(&"message A {".repeat(100_000), &[]), "nests deeper");
         check(&registered(&"message A { oneof ".repeat(99), &[]), "not usable");
