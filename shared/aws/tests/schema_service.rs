@@ -1,6 +1,11 @@
 //! Schemas in a service that speaks Glue's and STS's interfaces. `./test` starts one and runs these with `--ignored`.
 
-#![expect(clippy::expect_used, clippy::disallowed_methods, reason = "all of it is test code, with its own settings")]
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "all of it is test code, with its own settings"
+)]
 
 use aws::schemas::{Access, GlueSchemas};
 use aws_sdk_glue::Client;

@@ -1,5 +1,7 @@
 //! The Glue Schema Registry, as it answers and as it fails.
 
+#![expect(clippy::unwrap_used, reason = "all of it is test code")]
+
 #[expect(dead_code, reason = "it has more than these tests ask for")]
 mod fake;
 
@@ -135,7 +137,7 @@ async fn without_credentials_nothing_is_asked() {
     let refused = || CredentialsError::provider_error("not authorized to perform sts:AssumeRole");
     check(refused, Some("arn:r"), Failure::Misconfigured, "the role arn:r can't be assumed: ").await;
     check(refused, Some("arn:r"), Failure::Misconfigured, "sts:AssumeRole").await;
-    check(|| CredentialsError::not_loaded_no_source(), None, Failure::Misconfigured, "could not be had").await;
+    check(CredentialsError::not_loaded_no_source, None, Failure::Misconfigured, "could not be had").await;
     check(|| CredentialsError::provider_timed_out(Duration::from_secs(1)), None, Failure::Retry, "in time").await;
 }
 

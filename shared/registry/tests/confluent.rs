@@ -1,5 +1,7 @@
 //! A registry of Confluent's kind, as it answers and as it fails.
 
+#![expect(clippy::unwrap_used, reason = "all of it is test code")]
+
 mod server;
 
 use std::sync::Arc;

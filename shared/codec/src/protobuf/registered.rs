@@ -12,8 +12,8 @@ use crate::{Class, Rejected};
 /// What the text is called among the files it imports. Registries give it no name that could be imported.
 const NAME: &str = "registered.proto";
 
-/// How deep braces may nest: compilers descend by recursion.
-const BRACES_MAX: usize = 100;
+/// How deep braces and brackets may nest: compilers descend by recursion.
+const NESTING_MAX: usize = 100;
 
 /// The messages of one registered schema.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ impl Messages {
             return Err(incompatible(format!("its schema is of {}, not of protobuf", schema.kind)));
         }
         let texts = || schema.imports.iter().map(|import| &import.text).chain([&schema.text]);
-        if texts().any(|text| braces(text) > BRACES_MAX) {
-            return Err(incompatible(format!("its schema nests deeper than {BRACES_MAX} braces")));
+        if texts().any(|text| nesting(text) > NESTING_MAX) {
+            return Err(incompatible(format!("its schema nests deeper than {NESTING_MAX} braces")));
         }
         let imports = schema.imports.iter().map(|import| (import.name.clone(), import.text.clone()));
         let given: BTreeMap<_, _> = imports.chain([(NAME.to_owned(), schema.text.clone())]).collect();
@@ -68,10 +68,12 @@ impl Messages {
         let found = match (which, named) {
             (Message::Sorted(number), _) => {
                 let found = usize::try_from(number).ok().and_then(|number| self.sorted.get(number));
-                found.cloned().ok_or_else(|| self.missing(format!("message number {number} in order of full names")))?
+                found
+                    .cloned()
+                    .ok_or_else(|| self.missing(&format!("message number {number} in order of full names")))?
             }
             (Message::Declared(path), _) => {
-                self.declared(&path).ok_or_else(|| self.missing(format!("message at {path:?}")))?
+                self.declared(&path).ok_or_else(|| self.missing(&format!("message at {path:?}")))?
             }
             (Message::Unsaid, Some(name)) => {
                 let found = self.sorted.iter().find(|message| message.full_name() == name);
@@ -92,7 +94,7 @@ impl Messages {
                 Err(incompatible(format!("it is a `{}`, and the pipeline reads `{name}`", found.full_name())))
             }
             // Its bytes would be those of a pair, and no serializer writes one by itself.
-            _ if found.is_map_entry() => Err(self.missing(format!("message of its own in `{}`", found.full_name()))),
+            _ if found.is_map_entry() => Err(self.missing(&format!("message of its own in `{}`", found.full_name()))),
             _ => Ok(found),
         }
     }
@@ -112,7 +114,7 @@ impl Messages {
         })
     }
 
-    fn missing(&self, what: String) -> Rejected {
+    fn missing(&self, what: &str) -> Rejected {
         let message = format!("its schema has no {what}; it has {} messages", self.sorted.len());
         Rejected { class: Class::BadFraming, path: String::new(), message }
     }
@@ -132,17 +134,39 @@ fn incompatible(message: String) -> Rejected {
     Rejected { class: Class::IncompatibleSchema, path: String::new(), message }
 }
 
-/// How deep braces nest, wherever they stand.
-fn braces(text: &str) -> usize {
-    let mut depth = 0_usize;
-    let mut deepest = 0;
-    for byte in text.bytes() {
-        match byte {
-            b'{' => depth += 1,
-            b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
+/// How deep braces and brackets nest, outside of comments and strings.
+fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut rest = text.as_bytes();
+    while let [byte, after @ ..] = rest {
+        let skip = |end: &[u8]| {
+            after.windows(end.len()).position(|found| found == end).map_or(after.len(), |at| at + end.len())
+        };
+        let skipped = match (byte, after.first()) {
+            (b'{' | b'[' | b'<', _) => {
+                depth += 1;
+                0
+            }
+            (b'}' | b']' | b'>', _) => {
+                depth = depth.saturating_sub(1);
+                0
+            }
+            (b'/', Some(b'/')) => skip(b"\n"),
+            (b'/', Some(b'*')) => skip(b"*/"),
+            (quote @ (b'"' | b'\''), _) => {
+                // A string ends with its line, closed or not; what a backslash stands before is part of it.
+                let mut escaped = false;
+                let end = after.iter().position(|byte| {
+                    let ends = !escaped && byte == quote || *byte == b'\n';
+                    escaped = !escaped && *byte == b'\\';
+                    ends
+                });
+                end.map_or(after.len(), |at| at + 1)
+            }
+            _ => 0,
+        };
         deepest = deepest.max(depth);
+        rest = after.get(skipped..).unwrap_or(&[]);
     }
     deepest
 }
@@ -252,5 +276,84 @@ mod tests {
         check(&Registered { kind: Kind::Avro, ..registered("{}", &[]) }, "Avro");
         check(&registered(&"message A {".repeat(100_000), &[]), "nests deeper");
         check(&registered(&"message A { oneof ".repeat(99), &[]), "not usable");
+        for opening in ["{ a: ", "{ a < a ", "[ ", "{ a [ "] {
+            check(&registered(&format!("option (a) = {}", opening.repeat(100_000)), &[]), "nests deeper");
+            check(&registered(&format!("option (a) = {}", opening.repeat(49)), &[]), "not usable");
+        }
+    }
+
+    #[test]
+    fn only_what_is_code_nests() {
+        let check = |text: &str, expected: usize| assert_eq!(nesting(text), expected, "{text}");
+        check("", 0);
+        check("message A { map<string, int32> m = 1 [deprecated = true]; }", 2);
+        check("a { b { } c { d [ ] } }", 3);
+        check("// {{{\n/* {{{ * / */ { option x = \"{{\\\"{{\"; }", 1);
+        check("'{' \"'{\" { '\\\\' { ' ", 2);
+        check("} } {", 1);
+        check("\"{ \n { /* {", 1);
+        check("\u{e9} { \u{1F980}", 1);
+    }
+
+    /// Every field, as whatever plans columns looks at it.
+    fn walk(messages: &Messages) {
+        for message in &messages.sorted {
+            for field in message.fields() {
+                let _kind = (field.kind(), field.is_map(), field.is_list(), field.supports_presence());
+                let _default = (field.default_value(), field.containing_oneof(), field.json_name().len());
+                if let (true, prost_reflect::Kind::Message(entry)) = (field.is_map(), field.kind()) {
+                    let _pair = (entry.map_entry_key_field(), entry.map_entry_value_field());
+                }
+            }
+        }
+    }
+
+    fn golden() -> Vec<String> {
+        let files = [
+            include_str!("../../../../tests/golden/framing/glue.json"),
+            include_str!("../../../../tests/golden/framing/confluent.json"),
+        ];
+        let schemas = files.iter().flat_map(|text| {
+            let file: serde_json::Value = serde_json::from_str(text).unwrap();
+            file["schemas"].as_object().unwrap().values().cloned().collect::<Vec<_>>()
+        });
+        let protobuf = schemas.filter(|schema| schema["kind"] == "PROTOBUF");
+        protobuf.map(|schema| schema["text"].as_str().unwrap().to_owned()).collect()
+    }
+
+    proptest::proptest! {
+        /// Whatever somebody registers is compiled or refused.
+        #[test]
+        fn any_schema_is_compiled_or_refused(
+            which in 0..4_usize,
+            changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), 0..4_u8, proptest::prelude::any::<u8>()), 0..6),
+        ) {
+            let texts = golden();
+            assert_eq!(texts.len(), 4);
+            let text = &texts[which];
+            let serialized = base64_simd::STANDARD.decode_to_vec(text).ok();
+            let mut bytes = serialized.clone().unwrap_or_else(|| text.clone().into_bytes());
+            for (at, what, byte) in changes {
+                let at = at.index(bytes.len());
+                match what {
+                    0 => bytes[at] = byte,
+                    1 => drop(bytes.remove(at)),
+                    2 => bytes.insert(at, byte),
+                    // A piece once more, somewhere else.
+                    _ => {
+                        let piece = bytes[at..(at + usize::from(byte)).min(bytes.len())].to_vec();
+                        let to = usize::from(byte) * 7 % bytes.len();
+                        bytes.splice(to..to, piece);
+                    }
+                }
+            }
+            let text = match serialized {
+                Some(_) => base64_simd::STANDARD.encode_to_string(&bytes),
+                None => String::from_utf8_lossy(&bytes).into_owned(),
+            };
+            if let Ok(messages) = Messages::compile(&registered(&text, &[])) {
+                walk(&messages);
+            }
+        }
     }
 }

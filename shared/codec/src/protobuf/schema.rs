@@ -96,10 +96,7 @@ fn descriptor_set(path: &Path, bytes: &[u8], message: &str) -> Result<MessageDes
     let set = FileDescriptorSet::decode(bytes)
         .map_err(|error| unusable(format!("it is not a serialised FileDescriptorSet ({error})")))?;
     for file in &set.file {
-        // What `protoc` writes for `edition = "…"`; the number of the edition is not part of these descriptor types.
-        if file.syntax() == "editions" {
-            return Err(unusable(editions(file.name())));
-        }
+        known_syntax(file).map_err(unusable)?;
     }
     let pool = DescriptorPool::decode(bytes).map_err(|error| unusable(format!("{error:?}")))?;
     find(path, &pool, None, message)
@@ -126,6 +123,16 @@ fn find(path: &Path, pool: &DescriptorPool, own: Option<&str>, name: &str) -> Re
         .or_else(|| naming::nearest(name, available.iter().map(String::as_str)))
         .map(str::to_owned);
     Err(Error::UnknownMessage { path: path.to_owned(), name: name.to_owned(), nearest, available })
+}
+
+/// Only these are read, and the descriptor library panics at others.
+fn known_syntax(file: &FileDescriptorProto) -> Result<(), String> {
+    match file.syntax.as_deref() {
+        None | Some("proto2" | "proto3") => Ok(()),
+        // What `protoc` writes for `edition = "…"`; the number of the edition is not part of these descriptor types.
+        Some("editions") => Err(editions(file.name())),
+        Some(_) => Err(format!("{} is of an unknown syntax", file.name())),
+    }
 }
 
 fn editions(file: &str) -> String {
@@ -172,10 +179,8 @@ fn serialized(name: &str, text: &str) -> Result<Option<File>, protox::Error> {
     let wrong = || protox::Error::new(format!("{name} is neither text nor a serialised FileDescriptorProto"));
     let bytes = base64_simd::STANDARD.decode_to_vec(text).map_err(|_| wrong())?;
     let mut file = FileDescriptorProto::decode(&bytes[..]).map_err(|_| wrong())?;
-    if file.syntax() == "editions" {
-        return Err(protox::Error::new(editions(name)));
-    }
     file.name = Some(name.to_owned());
+    known_syntax(&file).map_err(protox::Error::new)?;
     Ok(Some(File::from_file_descriptor_proto(file)))
 }
 
@@ -273,5 +278,11 @@ mod tests {
         };
         std::fs::write(&path, set.encode_to_vec()).unwrap();
         assert!(load(&descriptor).unwrap_err().to_string().contains("e.proto is written in an edition"));
+        for syntax in ["", "proto4"] {
+            let mut set = set.clone();
+            set.file[0].syntax = Some(syntax.to_owned());
+            std::fs::write(&path, set.encode_to_vec()).unwrap();
+            assert!(load(&descriptor).unwrap_err().to_string().contains("unknown syntax"));
+        }
     }
 }
