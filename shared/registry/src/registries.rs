@@ -52,6 +52,9 @@ impl Default for Limits {
     }
 }
 
+/// From how many look-ups on those that nobody waits for any more are cleared away.
+const GIVEN_UP_MAX: usize = 64;
+
 /// A schema, or why there is none.
 pub type Answer = Result<Arc<Registered>, Error>;
 
@@ -106,7 +109,7 @@ impl Registries {
             if let Some(known) = memory.recall(wanted, self.clock.now()) {
                 return known;
             }
-            Arc::clone(memory.under_way.entry(wanted.clone()).or_default())
+            memory.begin(wanted)
         };
         // Whoever asks may be given up: then the next of those who wait asks.
         let answer = cell
@@ -203,6 +206,14 @@ impl Memory {
             }
             None => None,
         }
+    }
+
+    /// What is under way for a schema, begun or joined.
+    fn begin(&mut self, wanted: &Wanted) -> Arc<OnceCell<Answer>> {
+        if self.under_way.len() >= GIVEN_UP_MAX {
+            self.under_way.retain(|_, cell| Arc::strong_count(cell) > 1);
+        }
+        Arc::clone(self.under_way.entry(wanted.clone()).or_default())
     }
 
     fn remember(&mut self, wanted: &Wanted, answer: &Answer, now: Timestamp, limits: &Limits) {

@@ -209,6 +209,16 @@ async fn one_look_up_serves_all_who_wait_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn look_ups_that_were_given_up_are_cleared_away() {
+    let a = Told::new("a", &[]);
+    let world = world(&[&a], Limits::default());
+    for n in 0..1000 {
+        assert!(tokio::time::timeout(Duration::from_millis(1), world.ask(&id(n))).await.is_err());
+    }
+    assert!(world.registries.memory().under_way.len() <= GIVEN_UP_MAX);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batchs_schemas_are_looked_up_together() {
     let says = [(id(1), Says::Text("one")), (id(2), Says::Text("two")), (id(4), Says::Denied)];
     let a = Told::new("a", &says);
