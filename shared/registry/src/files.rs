@@ -1,10 +1,9 @@
 //! A folder of schema files.
 //!
 //! `42.avsc` is the schema of id 42, `5c0ffee5-0000-4000-8000-0000000000a1.proto` that of a Glue version or a GUID,
-//! `6a8bf3d2c1e04957.avsc` that of an Avro fingerprint (sixteen hexadecimal digits, the number's highest first; in the record
-//! they stand the other way round). Anything else
-//! is a name, with its ending or without it. `.proto`, `.avsc` and `.json` say what a file holds. What a `.proto` file
-//! imports is looked for below the folder.
+//! `6a8bf3d2c1e04957.avsc` that of an Avro fingerprint: sixteen hexadecimal digits, the number's highest first (in a record they
+//! stand the other way round). Anything else is a name, with its ending or without it. `.proto`, `.avsc` and `.json` say what a
+//! file holds. What a `.proto` file imports is looked for below the folder.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
