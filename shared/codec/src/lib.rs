@@ -3,7 +3,7 @@
 //! Entry points: [`protobuf::schema`] loads a message descriptor, [`columns::plan_records`] decides a table's columns from
 //! it and from the pipeline's `[value]` and `[table]` blocks, [`protobuf::Filter`] tells which payloads are taken, and
 //! [`protobuf::Decoder`] turns them into record batches of these columns, one row a payload or one for each element of a
-//! repeated field. [`texts::Texts`] makes columns of keys and headers. A record that does not fit leaves no trace and comes
+//! repeated field. [`framing::Splitter`] takes off what surrounds a payload. [`texts::Texts`] makes columns of keys and headers. A record that does not fit leaves no trace and comes
 //! back as a [`Rejected`]; personal data leaves a hash or its end.
 //!
 //! This crate never talks to a service, never reads a clock, and never panics on what a payload or a schema holds.
@@ -12,11 +12,13 @@ pub mod arrow_types;
 pub mod columns;
 mod error;
 mod expectation;
+pub mod framing;
 mod naming;
 mod pii;
 pub mod protobuf;
 mod rejection;
 pub mod routing;
+pub mod schema;
 pub mod texts;
 
 use columns::Columns;

@@ -1,6 +1,7 @@
 //! Protocol Buffers, proto2 and proto3.
 
 mod arrays;
+mod bundled;
 mod compile;
 mod decoder;
 mod filter;
@@ -9,6 +10,7 @@ mod level;
 pub(crate) mod mapping;
 mod one_text;
 mod program;
+pub mod registered;
 mod run;
 pub mod schema;
 mod stop;

@@ -5,8 +5,8 @@ use model::secret::Secret;
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::partition;
 use pipeline::resolved::{
-    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table, Transform, Types,
-    UnknownFields, Value,
+    self, ColumnCase, ColumnDeclaration, Fields, Framing, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table,
+    Transform, Types, UnknownFields, Value,
 };
 use pipeline::types::Type;
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
@@ -87,6 +87,10 @@ fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) ->
     let defaults = Defaults::new(table.column_case, &table.exclude);
     let mut planner =
         Planner { message, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    // What plans columns of records also decodes them, and takes no framing off yet.
+    if value.is_some_and(|value| value.framing != Framing::Bare) {
+        planner.fault("value.framing", "records are read bare for now: `framing = \"bare\"`".to_owned());
+    }
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
     planner.exploded = value.and_then(|value| value.explode.as_ref()).and_then(|path| planner.exploded(path));

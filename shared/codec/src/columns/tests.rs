@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Late, Mode, Pii,
-    RecordField, Schema, Table, TableName, Types, UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Indexes, Late, Mode,
+    Pii, RecordField, Schema, Table, TableName, Types, UnknownFields, Value,
 };
 use prost_reflect::MessageDescriptor;
 
@@ -35,7 +35,7 @@ pub(crate) fn table() -> Table {
 /// A block of bare payloads.
 pub(crate) fn value(filter: Option<Filter>) -> Value {
     let schema = Schema::Proto { path: "test.proto".into(), message: "M".to_owned() };
-    Value { format: Format::Protobuf, framing: Framing::Bare, schema, filter, explode: None }
+    Value { format: Format::Protobuf, framing: Framing::Bare, indexes: Indexes::Zigzag, schema, filter, explode: None }
 }
 
 pub(crate) fn path(path: &str) -> From {
