@@ -16,6 +16,8 @@ mod naming;
 mod pii;
 pub mod protobuf;
 mod rejection;
+mod rows;
+pub mod source;
 pub mod texts;
 
 use columns::Columns;

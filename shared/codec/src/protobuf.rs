@@ -1,23 +1,20 @@
 //! Protocol Buffers, proto2 and proto3.
 
-mod arrays;
 mod compile;
 mod decoder;
+mod describe;
 mod filter;
 mod json;
-mod level;
-pub(crate) mod mapping;
+mod mapping;
 mod program;
 mod run;
 pub mod schema;
-mod stop;
-mod text;
 mod unknown;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use compile::compile;
+use compile::compile;
 pub use decoder::Decoder;
 pub use filter::Filter;

@@ -7,14 +7,18 @@ use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
 use pipeline::types::Type;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor};
 
-use super::level::{Cell, Check, Kept, Layout, Required, Veil};
 use super::mapping::{self, Number, Shape};
-use super::program::{Field, Message, MomentStore, Names, Oneof, Op, Output, Program, Read, Slot, Source, Store};
-use super::{json, text, wire};
-use crate::columns::{Column, Columns};
+use super::program::{Field, Message, MomentStore, Oneof, Op, Program, Read, Store};
+use super::{json, wire};
+use crate::columns::{self, Column, Columns};
 use crate::expectation::Rule;
 use crate::naming;
 use crate::pii::Hasher;
+use crate::rows::batch::Plan;
+use crate::rows::cells::{Output, Slot, Source};
+use crate::rows::level::{Cell, Check, Gathered, Kept, Layout, Required, Veil};
+use crate::rows::names::Names;
+use crate::rows::text;
 
 /// Columns nest at most this deep. Written types end at half of it; the decoder follows the columns' nesting with its
 /// stack, so this bounds that.
@@ -36,8 +40,9 @@ pub(crate) fn compile(
     let (mut outputs, mut faults) = (Vec::new(), Vec::new());
     let mut of_element = Vec::new();
     let mut rest = None;
+    let explode = columns.explode.as_deref().and_then(columns::numbers);
     let mut elements =
-        columns.explode.as_ref().map(|path| Elements { path, layout: Layout::default(), ops: Vec::new(), way: None });
+        explode.as_ref().map(|path| Elements { path, layout: Layout::default(), ops: Vec::new(), way: None });
     for (index, column) in columns.columns.iter().enumerate() {
         match column.value_path() {
             None if column.is_rest() => {
@@ -68,7 +73,7 @@ pub(crate) fn compile(
     }
     if faults.is_empty() {
         let root = root.into_message(&mut layout);
-        Ok(Program { root, layout, outputs, rest, exploded, of_element })
+        Ok(Program { root, plan: Plan { layout, outputs, exploded, of_element }, rest })
     } else {
         Err(faults)
     }
@@ -422,13 +427,11 @@ impl Compiler<'_> {
                 let present = present(layout);
                 let text = layout.text(None);
                 let depth = place.depth + 1;
-                layout.raws.push(json::Source {
-                    message: message.clone(),
+                layout.raws.push(Gathered {
                     name: place.path.clone(),
                     text,
                     always: presence == Presence::Always && place.parent.is_none(),
-                    depth,
-                    strict: self.strict,
+                    writer: Box::new(json::Source { message: message.clone(), depth, strict: self.strict }),
                 });
                 let output = Output { valid: present.or(place.parent), source: Source::Text(text) };
                 Ok((Op::Json { raw: layout.raws.len() - 1, present, depth }, output))

@@ -1,9 +1,9 @@
 //! The wire format of Protocol Buffers: tags, varints, fixed-width values, lengths and groups. Source of the format:
 //! protobuf.dev, "Encoding".
 
-use super::stop::{Outcome, Stop};
 use super::unknown::Unknown;
 use crate::Class;
+use crate::rows::stop::{Outcome, Stop};
 
 pub(crate) const VARINT: u8 = 0;
 pub(crate) const FIXED64: u8 = 1;

@@ -10,8 +10,8 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffe
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
+use super::cells::{Output, Source};
 use super::level::Level;
-use super::program::{Output, Source};
 
 /// Takes a column's array. Every column of a level is taken once; [`finish`] then makes the level ready for more.
 pub(crate) fn take(output: &Output, data_type: &DataType, level: &mut Level) -> Result<ArrayRef, ArrowError> {
