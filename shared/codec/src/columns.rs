@@ -5,7 +5,7 @@ mod plan;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use pipeline::expectation::Expectations;
 use pipeline::path;
@@ -121,6 +121,29 @@ impl Columns {
     pub fn hashed(&self) -> Option<&Column> {
         self.columns.iter().find(|column| column.pii == Some(Pii::Hash))
     }
+
+    /// The field that records are taken by, as the only column there is, and its values that are taken.
+    pub(crate) fn filtered(&self) -> Option<(Self, HashSet<Box<[u8]>>)> {
+        let filter = self.filter.as_ref()?;
+        let column = Column {
+            name: "filter".to_owned(),
+            source: filter.source.clone(),
+            source_name: filter.source_name.clone(),
+            data_type: Type::String,
+            required: false,
+            doc: None,
+            expect: Expectations::default(),
+            pii: None,
+        };
+        let columns = Self {
+            columns: vec![column],
+            column_case: self.column_case,
+            unknown_fields: UnknownFields::Ignore,
+            filter: None,
+            explode: None,
+        };
+        Some((columns, filter.values.iter().map(|text| text.as_bytes().into()).collect()))
+    }
 }
 
 impl Column {
@@ -187,7 +210,7 @@ pub fn former_sources<S: Described + ?Sized>(schema: &S, columns: &Columns) -> B
             let ids = || std::iter::once(&field.id).chain(&field.former);
             written = written
                 .iter()
-                .flat_map(|path| ids().map(move |id| [path.as_slice(), &[id.clone()]].concat()))
+                .flat_map(|path| ids().map(move |id| [path.as_slice(), std::slice::from_ref(id)].concat()))
                 .take(FORMER_MAX)
                 .collect();
             record = field.value.inside().unwrap_or(usize::MAX);

@@ -550,6 +550,11 @@ impl Planner<'_> {
     /// What has no default type is declared or left out.
     fn check_defaults(&mut self) {
         for (path, reason) in std::mem::take(&mut self.defaults.undecided) {
+            // The declaration's own fault was found.
+            let declared = |from: &From| matches!(from, From::Path(written) if written.join(".") == path);
+            if self.table.columns.iter().any(|column| declared(&column.from)) {
+                continue;
+            }
             self.fault("table", format!("`{path}`: {reason}"));
         }
     }

@@ -214,10 +214,7 @@ impl Compiler<'_> {
                 }
             };
             let depth = way.depth + 1;
-            let (bit, next) = way.ways.entry(*number).or_insert_with(|| {
-                layout.bits += 1;
-                (layout.bits - 1, Way::new(message, depth))
-            });
+            let (bit, next) = way.ways.entry(*number).or_insert_with(|| (layout.bit(), Way::new(message, depth)));
             parent = Some(*bit);
             way = next;
         }
@@ -358,12 +355,7 @@ impl Compiler<'_> {
     ) -> Compiled {
         let refused = || format!("`{}` can't be {data_type}: it can be {}", field.name(), shape.allowed());
         // Taken only when the value has an op, so that refused ones leave no bits behind.
-        let present = |layout: &mut Layout| {
-            (presence == Presence::Explicit).then(|| {
-                layout.bits += 1;
-                layout.bits - 1
-            })
-        };
+        let present = |layout: &mut Layout| (presence == Presence::Explicit).then(|| layout.bit());
         let default = |bytes: &str| {
             (presence == Presence::Always)
                 .then(|| text::Default { bytes: bytes.as_bytes().to_vec(), within: place.parent })
@@ -400,11 +392,11 @@ impl Compiler<'_> {
                 Ok((Op::EnumName { names, text, present }, output))
             }
             (Shape::Timestamp, Type::Timestamptz | Type::Timestamp) => {
-                let slot = layout.word8();
+                let slot = word8(layout);
                 Ok(moment(MomentStore::Timestamp, slot, Source::Word8(slot), present(layout), layout, place))
             }
             (Shape::Duration, Type::Long) => {
-                let slot = layout.word8();
+                let slot = word8(layout);
                 Ok(moment(MomentStore::Duration, slot, Source::Word8(slot), present(layout), layout, place))
             }
             (Shape::Timestamp, Type::String) => {
@@ -417,8 +409,7 @@ impl Compiler<'_> {
             }
             (Shape::Empty(message), Type::Boolean) => {
                 // The bit is the value, and so not a validity.
-                layout.bits += 1;
-                let bit = layout.bits - 1;
+                let bit = layout.bit();
                 let message = Box::new(Way::new(message.clone(), place.depth + 1).into_message(layout));
                 let output = Output { valid: place.parent, source: Source::Bit(bit) };
                 Ok((Op::Message { message, present: Some(bit) }, output))
@@ -573,16 +564,9 @@ impl Way {
     }
 }
 
-impl Layout {
-    fn text(&mut self, default: Option<text::Default>) -> usize {
-        self.texts.push(default);
-        self.texts.len() - 1
-    }
-
-    const fn word8(&mut self) -> usize {
-        self.words8 += 1;
-        self.words8 - 1
-    }
+const fn word8(layout: &mut Layout) -> usize {
+    layout.words8 += 1;
+    layout.words8 - 1
 }
 
 /// How a number becomes a column of a type, if it may without losing anything.

@@ -32,6 +32,12 @@ pub struct Decoder {
     padded: Padded,
 }
 
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("schema", self.batch.schema()).finish_non_exhaustive()
+    }
+}
+
 impl Decoder {
     /// Compiles the columns of the message.
     ///
@@ -106,7 +112,7 @@ impl Decoder {
                 _ => Ok(()),
             })
             .and_then(|()| level.close_row());
-        read.map_err(|stop| self.batch.refuse(stop))
+        self.batch.settled(read)
     }
 
     /// The text of the only column in the last row, where it has one.

@@ -1,18 +1,16 @@
 use std::collections::HashSet;
 
-use pipeline::expectation::Expectations;
-use pipeline::resolved::UnknownFields;
-use pipeline::types::Type;
 use prost_reflect::MessageDescriptor;
 
 use super::Decoder;
-use crate::columns::{Column, Columns};
+use crate::columns::Columns;
 use crate::{Error, Rejected};
 
 /// Tells the records that a pipeline takes from those that it leaves out, by one field of the payload.
 ///
 /// The whole message is passed over, so that a payload which is no message is refused, whatever its field says; but
 /// nothing is asked of other fields: what a record that is left out holds in them is nobody's concern.
+#[derive(Debug)]
 pub struct Filter {
     decoder: Decoder,
     taken: HashSet<Box<[u8]>>,
@@ -24,26 +22,8 @@ impl Filter {
     /// # Errors
     /// [`Error::Columns`] when it was planned for another message or a version of it that differs in the field.
     pub fn new(message: &MessageDescriptor, columns: &Columns) -> Result<Option<Self>, Error> {
-        let Some(filter) = &columns.filter else { return Ok(None) };
-        let column = Column {
-            name: "filter".to_owned(),
-            source: filter.source.clone(),
-            source_name: filter.source_name.clone(),
-            data_type: Type::String,
-            required: false,
-            doc: None,
-            expect: Expectations::default(),
-            pii: None,
-        };
-        let columns = Columns {
-            columns: vec![column],
-            column_case: columns.column_case,
-            unknown_fields: UnknownFields::Ignore,
-            filter: None,
-            explode: None,
-        };
-        let taken = filter.values.iter().map(|text| text.as_bytes().into()).collect();
-        Ok(Some(Self { decoder: Decoder::new(message, &columns)?, taken }))
+        let Some((column, taken)) = columns.filtered() else { return Ok(None) };
+        Ok(Some(Self { decoder: Decoder::new(message, &column)?, taken }))
     }
 
     /// Whether a payload's record is taken. An absent field is no value, and taken by none.

@@ -7,7 +7,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use super::arrays;
 use super::cells::{Output, Source};
 use super::level::{Layout, Level, List};
-use super::stop::Stop;
+use super::stop::Outcome;
 use crate::columns::Columns;
 use crate::{Class, Error, Rejected, arrow_types};
 
@@ -114,12 +114,14 @@ impl Batch {
         }
     }
 
-    /// Takes back the row that is open.
-    #[cold]
-    pub(crate) fn refuse(&mut self, stop: Box<Stop>) -> Rejected {
-        let rows = self.level.rows();
-        self.level.rewind(rows);
-        stop.into_rejected()
+    /// Takes back the row that is open where reading it has stopped.
+    #[inline]
+    pub(crate) fn settled(&mut self, read: Outcome) -> Result<(), Rejected> {
+        read.map_err(|stop| {
+            let rows = self.level.rows();
+            self.level.rewind(rows);
+            stop.into_rejected()
+        })
     }
 
     /// The text of the only column in the last row, where it has one.

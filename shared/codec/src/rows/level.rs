@@ -31,6 +31,20 @@ pub(crate) struct Layout {
     pub(crate) veils: Vec<Veil>,
 }
 
+impl Layout {
+    /// One more bit.
+    pub(crate) const fn bit(&mut self) -> usize {
+        self.bits += 1;
+        self.bits - 1
+    }
+
+    /// One more text.
+    pub(crate) fn text(&mut self, default: Option<text::Default>) -> usize {
+        self.texts.push(default);
+        self.texts.len() - 1
+    }
+}
+
 /// A validity bit that must be set in every closed row.
 pub(crate) struct Required {
     pub(crate) bit: usize,
@@ -144,7 +158,7 @@ pub(crate) trait Deferred: Send {
 
 /// How many bytes of columns one record may open before anything is written to them. Two wire bytes can open an element
 /// of a thousand columns; no honest record comes near this.
-const OPENED_MAX: usize = 128 << 20;
+pub(crate) const OPENED_MAX: usize = 128 << 20;
 
 /// Rows for which a column that was never used first makes room.
 const ROOM_MIN: usize = 64;
