@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use codec::columns::{self, Columns};
-use codec::protobuf::{Decoder, Filter, schema};
-use codec::texts::Texts;
+use codec::columns;
+use codec::protobuf::{Filter, schema};
 use model::clock::Clock;
 use model::id::PipelineId;
 use model::secret::Secret;
@@ -18,6 +17,7 @@ use staging::store::Store;
 
 use crate::Error;
 use crate::plan::Scratch;
+use crate::tables::{Making, Tables};
 
 /// How a column names the record's timestamp as its source.
 pub(crate) const TIMESTAMP_SOURCE: &str = "@timestamp";
@@ -35,8 +35,8 @@ pub struct IngestConfig {
     pub apply_sequence: u64,
     /// The message of the values.
     pub message: MessageDescriptor,
-    /// The columns that values are mapped to.
-    pub columns: Columns,
+    /// The columns that values are mapped to, table by table.
+    pub columns: columns::Tables,
     /// Where objects go.
     pub store: Arc<dyn Store>,
     /// Where minutes come from.
@@ -60,8 +60,7 @@ impl IngestConfig {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let message = schema::load(&pipeline.value.schema)?;
-        let columns = columns::plan_records(&message, &pipeline.value, &pipeline.table)
-            .map_err(|faults| Error::Columns { faults })?;
+        let columns = columns::plan_tables(&message, &pipeline).map_err(|faults| Error::Columns { faults })?;
         let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
         Ok(Self {
@@ -94,11 +93,7 @@ pub struct Ingest {
     pub(crate) footer_columns: Vec<footer::Column>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Whether a record without a timestamp lacks a required column.
-    pub(crate) timestamp_required: bool,
-    message: MessageDescriptor,
-    columns: Columns,
-    salt: Option<Secret>,
+    making: Arc<Making>,
     pub(crate) origin: Origin,
     /// Buffers between invocations: as many as were ever in use at once.
     scratch: Mutex<Vec<Scratch>>,
@@ -119,9 +114,8 @@ impl Ingest {
     /// # Errors
     /// [`Error::Decode`] when the columns were planned for another message, or values are hashed and there is no salt.
     pub fn new(config: IngestConfig) -> Result<Self, Error> {
-        let footer_columns = config.columns.columns.iter().map(footer_column).collect();
-        // The other fields of a record are always there.
-        let timestamp_required = config.columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
+        let footer_column = |column| footer_column(column, &config.columns);
+        let footer_columns = config.columns.columns.columns.iter().map(footer_column).collect();
         let IngestConfig {
             pipeline,
             pipeline_id,
@@ -142,10 +136,7 @@ impl Ingest {
             footer_columns,
             store,
             clock,
-            timestamp_required,
-            message,
-            columns,
-            salt,
+            making: Arc::new(Making { message, columns, salt }),
             origin,
             scratch: Mutex::default(),
         };
@@ -169,19 +160,18 @@ impl Ingest {
     }
 
     fn new_scratch(&self) -> Result<Scratch, Error> {
-        let decoder = Decoder::salted(&self.message, &self.columns, self.salt.as_ref())?;
-        let texts = Texts::new(&self.columns, self.salt.as_ref())?;
-        let filter = Filter::new(&self.message, &self.columns)?;
-        Ok(Scratch::new(self.pipeline.table.name.to_string(), filter, decoder, texts, self.timestamp_required))
+        let filter = Filter::new(&self.making.message, &self.making.columns.columns)?;
+        Ok(Scratch::new(filter, Tables::new(Arc::clone(&self.making), &self.pipeline)?))
     }
 }
 
-fn footer_column(column: &columns::Column) -> footer::Column {
+/// What the footer, which is of all tables, says of a column.
+fn footer_column(column: &columns::Column, tables: &columns::Tables) -> footer::Column {
     footer::Column {
         name: column.name.clone(),
         source: column.source.clone(),
         source_name: column.source_name.clone(),
         data_type: column.data_type.to_string(),
-        required: column.required,
+        required: tables.requires(&column.name),
     }
 }

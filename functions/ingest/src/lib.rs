@@ -17,6 +17,8 @@ mod ingest;
 mod outcome;
 mod plan;
 mod salt;
+mod tables;
+mod target;
 
 pub use error::Error;
 pub use ingest::{Ingest, IngestConfig};

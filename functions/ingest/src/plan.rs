@@ -1,14 +1,10 @@
 //! From an event's bytes to the bytes of its objects, without I/O.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use bytes::Bytes;
 use codec::Rejected;
-use codec::protobuf::{Decoder, Filter};
-use codec::texts::Texts;
+use codec::protobuf::Filter;
 use model::clock::Minute;
 use model::coordinate::{Sample, SourceId, TopicPartition};
 use model::coverage::{Coverage, Filtered, PartitionCoverage};
@@ -18,11 +14,10 @@ use staging::dead_letter::{self, Class, DeadLetter, Part, Payload};
 use staging::footer::Footer;
 use staging::hash::{ObjectHasher, RawRecord};
 use staging::key::StagedKey;
-use staging::object::{self, TableRows};
-use staging::record_columns;
+use staging::object;
 
 use crate::event::{self, Event, Partition, Record};
-use crate::ingest::TIMESTAMP_SOURCE;
+use crate::tables::Tables;
 use crate::{Error, Ingest, Outcome, Response};
 
 /// The version of the mapping from source types to column types. A table remembers the one it was made with.
@@ -52,36 +47,17 @@ pub struct Staged {
 pub(crate) struct Scratch {
     reader: event::Reader,
     filter: Option<Filter>,
-    targets: Vec<Target>,
-}
-
-/// One table's rows in the making. There is one table for now; an object has room for several.
-struct Target {
-    table: String,
-    decoder: Decoder,
-    texts: Texts,
-    schema: SchemaRef,
-    timestamp_required: bool,
+    tables: Tables,
 }
 
 impl Scratch {
-    pub(crate) fn new(
-        table: String,
-        filter: Option<Filter>,
-        decoder: Decoder,
-        texts: Texts,
-        timestamp_required: bool,
-    ) -> Self {
-        let mut fields: Vec<FieldRef> = decoder.schema().fields().to_vec();
-        fields.extend(texts.fields().cloned().map(Arc::new));
-        fields.extend(record_columns::fields());
-        let target = Target { table, decoder, texts, schema: Arc::new(Schema::new(fields)), timestamp_required };
-        Self { reader: event::Reader::new(), filter, targets: vec![target] }
+    pub(crate) fn new(filter: Option<Filter>, tables: Tables) -> Self {
+        Self { reader: event::Reader::new(), filter, tables }
     }
 }
 
 /// What becomes of one record.
-enum Fate {
+pub(crate) enum Fate {
     Row,
     Filtered(Filtered),
     Dead(Rejected),
@@ -101,20 +77,19 @@ impl Ingest {
     }
 
     fn plan_in(&self, scratch: &mut Scratch, body: &[u8], minute: Minute) -> Result<Staged, Error> {
-        let Scratch { reader, filter, targets } = scratch;
+        let Scratch { reader, filter, tables } = scratch;
         let event = reader.read(body)?;
         let source = self.source(&event)?;
         self.only_own_topics(&event)?;
 
-        let mut rows: Vec<record_columns::Builder> =
-            targets.iter().map(|_| record_columns::Builder::new(minute, event.len())).collect();
+        tables.begin(minute, event.len())?;
         let mut hasher = ObjectHasher::new(&source, &self.pipeline_file_hash);
         hasher.origin(self.origin);
         let mut coverage = Coverage::default();
         let mut letters = Vec::new();
         for partition in event.partitions() {
             let mut covered = Covered::default();
-            rows.iter_mut().for_each(|rows| rows.start(partition.topic(), partition.partition()));
+            tables.start(partition.topic(), partition.partition());
             for record in partition.records() {
                 hasher.record(RawRecord {
                     topic: record.topic(),
@@ -125,11 +100,9 @@ impl Ingest {
                     value: record.value(),
                     headers: record.headers(),
                 });
-                // Which table a record goes to will be asked here; all go to the first one.
-                let fate = match (left_out(filter.as_mut(), &record), targets.first_mut(), rows.first_mut()) {
-                    (Some(fate), ..) => fate,
-                    (None, Some(target), Some(rows)) => target.take(&record, rows),
-                    _ => Fate::Filtered(Filtered::Filter),
+                let fate = match left_out(filter.as_mut(), &record) {
+                    Some(fate) => fate,
+                    None => tables.take(&record)?,
                 };
                 covered.add(&record, &fate);
                 if let Fate::Dead(rejected) = fate {
@@ -139,13 +112,10 @@ impl Ingest {
             covered.finish(&source, &partition, &mut coverage)?;
         }
 
-        let mut tables = Vec::with_capacity(targets.len());
-        for (target, rows) in targets.iter_mut().zip(rows) {
-            tables.push(TableRows { table: target.table.clone(), batch: target.batch(rows)? });
-        }
+        let rows = tables.finish()?;
         let outcome = outcome(&event, &coverage);
         let key = StagedKey { pipeline: self.pipeline_id.clone(), minute, hash: hasher.finish(&coverage) };
-        let body = object::encode(&self.footer(&key, coverage), &tables)?;
+        let body = object::encode(&self.footer(&key, coverage), &rows)?;
         let dead_letters = if letters.is_empty() {
             None
         } else {
@@ -168,10 +138,10 @@ impl Ingest {
     /// A topic that is not the pipeline's means that a mapping was attached to the wrong function. Its records would be
     /// read with a schema that is not theirs, so nothing is taken.
     fn only_own_topics(&self, event: &Event<'_>) -> Result<(), Error> {
-        let known = &self.pipeline.source.topics;
+        let source = &self.pipeline.source;
         let mut topics: Vec<String> = event
             .partitions()
-            .filter(|p| !p.is_empty() && !known.iter().any(|topic| topic == p.topic()))
+            .filter(|p| !p.is_empty() && !source.takes(p.topic()))
             .map(|p| p.topic().to_owned())
             .collect();
         if topics.is_empty() {
@@ -179,7 +149,7 @@ impl Ingest {
         }
         topics.sort_unstable();
         topics.dedup();
-        Err(Error::ForeignTopics { topics, pipeline: self.pipeline.name.clone(), known: known.clone() })
+        Err(Error::ForeignTopics { topics, pipeline: self.pipeline.name.clone(), known: source.topics.clone() })
     }
 
     fn letter(&self, source: &SourceId, minute: Minute, record: &Record<'_>, rejected: Rejected) -> DeadLetter {
@@ -243,63 +213,6 @@ fn left_out(filter: Option<&mut Filter>, record: &Record<'_>) -> Option<Fate> {
         Ok(true) => None,
         Ok(false) => Some(Fate::Filtered(Filtered::Filter)),
         Err(rejected) => Some(Fate::Dead(rejected)),
-    }
-}
-
-impl Target {
-    fn take(&mut self, record: &Record<'_>, rows: &mut record_columns::Builder) -> Fate {
-        // In append mode a tombstone deletes nothing, and there is no row to make of it.
-        let Some(value) = record.value() else { return Fate::Filtered(Filtered::Tombstone) };
-        let timestamp_us = record.timestamp_ms().and_then(record_columns::micros);
-        if timestamp_us.is_none()
-            && let Some(rejected) = self.without_timestamp(record)
-        {
-            return Fate::Dead(rejected);
-        }
-        if !self.texts.is_empty()
-            && let Err(rejected) = self.texts.read(record.key(), record.headers())
-        {
-            return Fate::Dead(rejected);
-        }
-        let before = self.decoder.rows();
-        if let Err(rejected) = self.decoder.decode_beside(value, self.texts.bytes()) {
-            return Fate::Dead(rejected);
-        }
-        let made = self.decoder.rows() - before;
-        if made == 0 {
-            return Fate::Filtered(Filtered::Explode);
-        }
-        for (ordinal, _) in (0..).zip(0..made) {
-            rows.row(record.offset(), timestamp_us, ordinal);
-        }
-        if !self.texts.is_empty() {
-            self.texts.add(made);
-        }
-        Fate::Row
-    }
-
-    /// Why a record whose timestamp can't be kept is no row; none where it simply has no timestamp.
-    #[cold]
-    fn without_timestamp(&self, record: &Record<'_>) -> Option<Rejected> {
-        let (class, message) = match record.timestamp_ms() {
-            Some(ms) => {
-                (codec::Class::OutOfRange, format!("the record's timestamp, {ms} ms, is out of range in microseconds"))
-            }
-            None if self.timestamp_required => (
-                codec::Class::MissingRequired,
-                "the record has no timestamp, and a required column is made of it".to_owned(),
-            ),
-            None => return None,
-        };
-        Some(Rejected { class, path: TIMESTAMP_SOURCE.to_owned(), message })
-    }
-
-    /// The rows taken since the last batch.
-    fn batch(&mut self, rows: record_columns::Builder) -> Result<RecordBatch, Error> {
-        let mut columns = self.decoder.finish()?.columns().to_vec();
-        columns.extend(self.texts.finish()?);
-        columns.extend(rows.finish());
-        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
     }
 }
 

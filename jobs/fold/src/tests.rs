@@ -211,7 +211,7 @@ fn shifted(id: &PipelineId, minute: Minute, parts: &[&str], shift_ms: i64) -> (F
 fn pipeline() -> Pipeline {
     Pipeline {
         name: "orders".to_owned(),
-        source: Topics { topics: vec!["orders-eu".to_owned()], name: Some("cluster".to_owned()) },
+        source: Topics { topics: vec!["orders-eu".to_owned()], exclude: Vec::new(), name: Some("cluster".to_owned()) },
         value: Value {
             format: Format::Protobuf,
             framing: Framing::Bare,
@@ -238,6 +238,8 @@ fn pipeline() -> Pipeline {
             properties: BTreeMap::new(),
         },
         fold: Triggers { max_age_seconds: 60, max_bytes: 1 << 30, max_rows: 1 << 30, memory_bytes: None },
+        route: None,
+        tables: BTreeMap::new(),
         staging: Staging { retention_seconds: 7 * 86_400 },
     }
 }

@@ -2,6 +2,7 @@
 
 mod defaults;
 mod plan;
+mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::source::{Described, ROOT};
 
 pub use plan::{plan, plan_records};
+pub use tables::{Tables, plan_tables};
 
 /// A table's columns, in order, and what else decoding depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +35,15 @@ pub struct Columns {
     /// with its path are made of the element; others are the same in every row of a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explode: Option<String>,
+}
+
+/// A field of the payload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// As a column's `source` names it.
+    pub source: String,
+    /// The same for people.
+    pub source_name: String,
 }
 
 /// Takes the records with one of some values in a field.
@@ -121,28 +132,36 @@ impl Columns {
     pub fn hashed(&self) -> Option<&Column> {
         self.columns.iter().find(|column| column.pii == Some(Pii::Hash))
     }
+}
 
-    /// The field that records are taken by, as the only column there is, and its values that are taken.
-    pub(crate) fn filtered(&self) -> Option<(Self, HashSet<Box<[u8]>>)> {
-        let filter = self.filter.as_ref()?;
+impl Field {
+    /// It as the only column there is, of strings, where the columns that it was found beside have theirs.
+    pub(crate) fn alone(&self, beside: &Columns) -> Columns {
         let column = Column {
-            name: "filter".to_owned(),
-            source: filter.source.clone(),
-            source_name: filter.source_name.clone(),
+            name: "text".to_owned(),
+            source: self.source.clone(),
+            source_name: self.source_name.clone(),
             data_type: Type::String,
             required: false,
             doc: None,
             expect: Expectations::default(),
             pii: None,
         };
-        let columns = Self {
+        Columns {
             columns: vec![column],
-            column_case: self.column_case,
+            column_case: beside.column_case,
             unknown_fields: UnknownFields::Ignore,
             filter: None,
             explode: None,
-        };
-        Some((columns, filter.values.iter().map(|text| text.as_bytes().into()).collect()))
+        }
+    }
+}
+
+impl Filter {
+    /// The field, and its values that are taken.
+    pub(crate) fn parts(&self) -> (Field, HashSet<Box<[u8]>>) {
+        let field = Field { source: self.source.clone(), source_name: self.source_name.clone() };
+        (field, self.values.iter().map(|text| text.as_bytes().into()).collect())
     }
 }
 

@@ -5,7 +5,7 @@ use arrow::datatypes::SchemaRef;
 use model::secret::Secret;
 use prost_reflect::MessageDescriptor;
 
-use crate::columns::Columns;
+use crate::columns::{Columns, Field};
 use crate::source::{self, Described};
 use crate::{Error, Rejected, avro, protobuf};
 
@@ -34,6 +34,15 @@ pub enum Filter {
     Protobuf(Box<protobuf::Filter>),
     /// Of Avro records.
     Avro(Box<avro::Filter>),
+}
+
+/// Reads one field of payloads as text.
+#[derive(Debug)]
+pub enum OneText {
+    /// Of protobuf messages.
+    Protobuf(Box<protobuf::OneText>),
+    /// Of Avro records.
+    Avro(Box<avro::OneText>),
 }
 
 impl From<MessageDescriptor> for Schema {
@@ -94,6 +103,17 @@ impl Schema {
         })
     }
 
+    /// What reads a field of payloads of this very schema, which was found beside these columns.
+    ///
+    /// # Errors
+    /// As [`protobuf::OneText::new`] and [`avro::OneText::new`].
+    pub fn one_text(&self, field: &Field, columns: &Columns) -> Result<OneText, Error> {
+        Ok(match self {
+            Self::Protobuf(message) => OneText::Protobuf(Box::new(protobuf::OneText::new(message, field, columns)?)),
+            Self::Avro(schema) => OneText::Avro(Box::new(avro::OneText::new(schema, schema, field, columns)?)),
+        })
+    }
+
     /// What filters payloads of this very schema, where the columns have a filter.
     ///
     /// # Errors
@@ -107,6 +127,19 @@ impl Schema {
                 avro::Filter::new(schema, schema, columns)?.map(|filter| Filter::Avro(Box::new(filter)))
             }
         })
+    }
+}
+
+impl OneText {
+    /// What `with` makes of a payload's text, which is none where the field is absent or null.
+    ///
+    /// # Errors
+    /// Why the payload can't be read as far as it has to be.
+    pub fn read<T>(&mut self, payload: &[u8], with: impl FnOnce(Option<&[u8]>) -> T) -> Result<T, Rejected> {
+        match self {
+            Self::Protobuf(text) => text.read(payload, with),
+            Self::Avro(text) => text.read(payload, with),
+        }
     }
 }
 
@@ -197,6 +230,13 @@ mod tests {
         let check = |schema: Schema, payload: &[u8]| {
             let mut decoder = schema.decoder(&plan(&schema, &table()).unwrap(), None).unwrap();
             decoder.decode(payload).unwrap();
+            let field = Field { source: "value:name".to_owned(), source_name: "name".to_owned() };
+            let field = match &schema {
+                Schema::Protobuf(_) => Field { source: "value:2".to_owned(), ..field },
+                Schema::Avro(_) => field,
+            };
+            let mut text = schema.one_text(&field, &plan(&schema, &table()).unwrap()).unwrap();
+            assert_eq!(text.read(payload, |text| text.map(<[u8]>::to_vec)).unwrap(), Some(b"a".to_vec()));
             assert_eq!((decoder.rows(), decoder.bytes() > 0, schema.digest().len()), (1, true, 64));
             assert_eq!(print(&decoder.finish().unwrap()), ["id=7 name=\"a\""], "{}", schema.name());
         };

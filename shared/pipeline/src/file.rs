@@ -15,6 +15,7 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
@@ -23,10 +24,12 @@ use std::path::{Path, PathBuf};
 use crate::document::{self, Section};
 use crate::environment::Environment;
 use crate::fault::{Error, Fault, Found, code, locate};
+use crate::glob;
 use crate::grammar;
 use crate::name;
 use crate::reader::Reader;
-use crate::resolved::{Pipeline, Schema, Source, Staging, Value};
+use crate::resolved::{Pipeline, Schema, Source, Staging, Table, Value};
+use crate::route::{self, Part, Route};
 
 /// Both files are written by hand. A larger one is something else, and is not read into memory.
 pub(crate) const BYTES_MAX: u64 = 1 << 20;
@@ -233,15 +236,89 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
     let value = block(reader, document, "value").map(|s| value::read(reader, s, &project_folder(environment, path)));
     let staging = schedule::staging(reader, document);
     let fold = schedule::fold(reader, document);
-    let table = block(reader, document, "table").map(|s| table::read(reader, s, staging.as_ref()));
+    let (table, route) = block(reader, document, "table").map(|s| table::read(reader, s, staging.as_ref())).unzip();
+    let route = route.flatten();
+    let tables = match &table {
+        Some(table) => differing(reader, document, table, route.as_ref(), staging.as_ref()),
+        None => BTreeMap::new(),
+    };
 
     let (value, schema) = value.map_or((None, None), |v| (v.value, v.schema_file));
     // What is not there was reported: the rest is judged with what would be there if nobody had said anything.
-    let source = source.unwrap_or_else(|| Source { topics: Vec::new(), name: None });
+    let source = source.unwrap_or_else(|| Source { topics: Vec::new(), exclude: Vec::new(), name: None });
     let staging = staging.unwrap_or(Staging { retention_seconds: schedule::RETENTION_SECONDS });
-    let pipeline =
-        value.clone().zip(table).map(|(value, table)| Pipeline { name: stem, source, value, table, fold, staging });
+    if let Some(route) = &route {
+        one_table_each(reader, document, &source, route);
+    }
+    let pipeline = value.clone().zip(table).map(|(value, table)| Pipeline {
+        name: stem,
+        source,
+        value,
+        table,
+        route,
+        tables,
+        fold,
+        staging,
+    });
     Outcome { pipeline, value, schema, ..Outcome::default() }
+}
+
+/// `[tables]`: the tables that differ from the others.
+fn differing<'t>(
+    reader: &mut Reader<'t>,
+    document: Section<'t>,
+    others: &Table,
+    route: Option<&Route>,
+    staging: Option<&Staging>,
+) -> BTreeMap<String, Table> {
+    let Some(entry) = document.get("tables") else { return BTreeMap::new() };
+    let Some(section) = reader.section(document, "tables") else { return BTreeMap::new() };
+    let Some(route) = route else {
+        // A table's name that can't be read was reported: it may have been a route.
+        if !others.name.name.is_empty() && !reader.found.iter().any(|found| found.code == code::INVALID) {
+            let message = "`[tables]` says what differs for one of many tables, and `name` under `[table]` is of one: it has no \
+                           `{topic}`, `{field:…}` or `{header:…}`";
+            reader.fault(entry.key_at, code::INVALID, message);
+        }
+        return BTreeMap::new();
+    };
+    let mut tables = BTreeMap::new();
+    for entry in section.entries() {
+        let name = route::spelled(entry.key).map(Cow::into_owned);
+        let Some(name) = name.filter(|name| route.takes_name(name)) else {
+            let message = format!("no table of `{}` is called `{}`", others.name, entry.key);
+            reader.fault(entry.key_at, code::INVALID, message);
+            continue;
+        };
+        let Some(inner) = entry.section() else {
+            reader.expected(entry.key, entry.value.get_ref(), entry.value_at(), "a table");
+            continue;
+        };
+        let table = table::differing(reader, inner, entry.key, others, staging);
+        if tables.insert(name.clone(), table).is_some() {
+            reader.fault(entry.key_at, code::DUPLICATE, format!("the table `{name}` is there twice"));
+        }
+    }
+    tables
+}
+
+/// Two topics whose names make one table's name would be mixed there without anybody having said so.
+fn one_table_each<'t>(reader: &mut Reader<'t>, document: Section<'t>, source: &Source, route: &Route) {
+    if !route.parts().any(|part| *part == Part::Topic) {
+        return;
+    }
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for topic in source.topics.iter().filter(|topic| !glob::is_glob(topic)) {
+        let problem = match route::spelled(topic) {
+            None => format!("the topic `{topic}` can't be part of a table's name"),
+            Some(spelled) => match seen.insert(spelled.to_string(), topic) {
+                None => continue,
+                Some(other) => format!("the topics `{other}` and `{topic}` would share the table part `{spelled}`"),
+            },
+        };
+        let at = document.get("source").and_then(|entry| entry.section()).and_then(|s| s.get("topics"));
+        reader.fault(at.map_or(0, |entry| entry.value_at()), code::INVALID, problem);
+    }
 }
 
 /// A block that every pipeline has.

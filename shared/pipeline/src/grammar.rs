@@ -64,12 +64,12 @@ pub(crate) const PIPELINE: &[Key] = &[
     later("key").table(VALUE),
     now("value").table(VALUE),
     now("table").table(TABLE),
-    later("tables").named(TABLE),
+    now("tables").named(DIFFERING),
     now("fold").table(FOLD),
     now("staging").table(&[now("retention")]),
 ];
 
-const SOURCE: &[Key] = &[now("topics"), later("exclude"), now("name")];
+const SOURCE: &[Key] = &[now("topics"), now("exclude"), now("name")];
 
 const VALUE: &[Key] = &[
     now("format"),
@@ -117,6 +117,22 @@ const TABLE: &[Key] = &[
     later("maintain"),
     later("dead_letters"),
     now("columns").named(COLUMN),
+    now("properties").open(),
+];
+
+/// One of `[tables]`: what may differ between the tables of a pipeline. What makes their columns is one for all.
+const DIFFERING: &[Key] = &[
+    now("mode"),
+    now("primary_key"),
+    now("dedup_within").table(&[now("column"), now("lookback"), now("late")]),
+    later("order_by"),
+    later("write"),
+    later("deletes"),
+    later("null_keys"),
+    later("on_truncate"),
+    now("partition_by"),
+    now("sort_by"),
+    later("maintain"),
     now("properties").open(),
 ];
 

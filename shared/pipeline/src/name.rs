@@ -1,6 +1,5 @@
 //! Names that other systems restrict: pipelines, topics, tables, columns.
 
-use crate::nearest::nearest;
 use crate::resolved;
 
 /// Part of object keys and of table property names (`frazil.ledger.<pipeline-id>`): short, and plain in both.
@@ -27,9 +26,6 @@ pub(crate) const RECORD_COLUMNS: [&str; 5] = {
 
 /// The column of the fields that a schema does not know, where a pipeline keeps them.
 pub(crate) const REST: &str = "_rest";
-
-/// What `{…}` may name in a table's name, once one pipeline serves many tables.
-const PLACEHOLDERS: [&str; 5] = ["topic", "schema", "table", "field", "header"];
 
 /// A pipeline's name: lower-case letters, digits, `-` and `_`.
 pub(crate) fn pipeline(name: &str) -> Result<(), String> {
@@ -62,11 +58,6 @@ pub(crate) fn topic(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Whether a topic is a pattern rather than a name.
-pub(crate) fn glob(topic: &str) -> bool {
-    topic.contains(['*', '?', '[', '{'])
-}
-
 /// One part of a table's name.
 pub(crate) fn table_part(part: &str) -> Result<(), String> {
     let plain = part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
@@ -78,27 +69,6 @@ pub(crate) fn table_part(part: &str) -> Result<(), String> {
         "`{part}` cannot name a namespace or table: only lower-case letters, digits and `_`, beginning with a letter or digit, at \
          most {GLUE_LENGTH_MAX}; Glue and Athena fold case and S3 Tables refuses the rest, so another spelling would be another table there"
     ))
-}
-
-/// The first `{…}` in a table's name.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Placeholder {
-    /// `{topic}` and its like.
-    Known,
-    /// Anything else, with the nearest known one.
-    Unknown(Option<&'static str>),
-}
-
-/// What stands in the first pair of braces of a table's name: its text with braces, its place, and whether it is known.
-pub(crate) fn placeholder(name: &str) -> Option<(&str, usize, Placeholder)> {
-    let start = name.find('{')?;
-    let rest = name.get(start..)?;
-    let text = rest.find('}').and_then(|end| rest.get(..=end)).unwrap_or(rest);
-    let word = text.trim_matches(['{', '}']);
-    let head = word.split(':').next().unwrap_or(word);
-    let takes_argument = matches!(head, "field" | "header");
-    let known = PLACEHOLDERS.contains(&head) && text.ends_with('}') && takes_argument == word.contains(':');
-    Some((text, start, if known { Placeholder::Known } else { Placeholder::Unknown(nearest(head, PLACEHOLDERS)) }))
 }
 
 /// Why a column may not have this name, whatever its case: engines fold it.
@@ -151,20 +121,5 @@ mod tests {
         for bad in ["", "Employee", "em-ployee", "_employee", "a b"] {
             assert!(table_part(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn placeholders_are_told_from_misspellings() {
-        let check = |name: &str, text: &str, expected: Placeholder| {
-            let (found, at, placeholder) = placeholder(name).unwrap();
-            assert_eq!((found, at), (text, name.find('{').unwrap()), "{name}");
-            assert_eq!(placeholder, expected, "{name}");
-        };
-        check("db.{topic}", "{topic}", Placeholder::Known);
-        check("{field:tenant}.x", "{field:tenant}", Placeholder::Known);
-        check("db.{topc}", "{topc}", Placeholder::Unknown(Some("topic")));
-        check("db.{field}", "{field}", Placeholder::Unknown(None));
-        check("db.{topic", "{topic", Placeholder::Unknown(None));
-        assert!(placeholder("db.table").is_none());
     }
 }

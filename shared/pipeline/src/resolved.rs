@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::expectation::{Expectations, Literal};
+use crate::glob;
+use crate::route::Route;
 use crate::types::Type;
 
 /// One pipeline in one environment.
@@ -18,8 +20,14 @@ pub struct Pipeline {
     pub source: Source,
     /// How a record's value is read.
     pub value: Value,
-    /// The table the rows go to.
+    /// The table the rows go to. Where a route names each record's table, what is said of all of them: see [`Pipeline::of`].
     pub table: Table,
+    /// Which of many tables a record goes to, where there are many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+    /// The tables that differ from the others, by their own names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tables: BTreeMap<String, Table>,
     /// When a fold starts, and what it may take.
     pub fold: Fold,
     /// How long settled staging objects are kept.
@@ -29,8 +37,11 @@ pub struct Pipeline {
 /// The `[source]` block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Topic names (globs are refused until the command line can expand them).
+    /// Topic names, or patterns of them.
     pub topics: Vec<String>,
+    /// Topics, or patterns of them, that the patterns leave out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
     /// The source's name, used where an event carries no ARN.
     pub name: Option<String>,
 }
@@ -193,7 +204,7 @@ impl fmt::Display for TableName {
 /// The `[table]` block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// `namespace.name`.
+    /// `namespace.name`; with the route's braces in it where there are many tables.
     pub name: TableName,
     /// What is done about a table that is or is not there.
     pub exists: Exists,
@@ -261,7 +272,46 @@ pub enum Pii {
     Drop,
 }
 
+impl Source {
+    /// Whether a topic is one of this source's.
+    #[must_use]
+    pub fn takes(&self, topic: &str) -> bool {
+        let is = |patterns: &[String]| patterns.iter().any(|p| p == topic || glob::is_glob(p) && glob::fits(p, topic));
+        is(&self.topics) && !is(&self.exclude)
+    }
+
+    /// Whether some of its topics are given as a pattern.
+    #[must_use]
+    pub fn has_patterns(&self) -> bool {
+        self.topics.iter().any(|topic| glob::is_glob(topic))
+    }
+}
+
 impl Pipeline {
+    /// The pipeline as it is for one of its tables: itself, where it has no other.
+    #[must_use]
+    pub fn of(&self, table: &TableName) -> Self {
+        let mut own = self.clone();
+        if own.route.take().is_some() {
+            own.table = self.settings(&table.name).clone();
+            own.table.name = table.clone();
+            own.tables.clear();
+        }
+        own
+    }
+
+    /// What is said of the table of this name, which its namespace does not change.
+    #[must_use]
+    pub fn settings(&self, name: &str) -> &Table {
+        self.tables.get(name).unwrap_or(&self.table)
+    }
+
+    /// Whether a table is one of this pipeline's.
+    #[must_use]
+    pub fn takes(&self, table: &TableName) -> bool {
+        self.route.as_ref().map_or(*table == self.table.name, |route| route.takes(table))
+    }
+
     /// The first column whose values are hashed, which takes the environment's salt.
     #[must_use]
     pub fn hashed_column(&self) -> Option<&str> {

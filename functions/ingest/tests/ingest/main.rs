@@ -4,5 +4,6 @@
 mod memory;
 mod plan;
 mod records;
+mod routes;
 mod shop;
 mod storing;

@@ -52,6 +52,11 @@ impl Shop {
 
     /// With more lines under `[source]`, `[value]` and `[table]`.
     pub(crate) fn of(source: &str, value: &str, table: &str) -> Self {
+        Self::named(TABLE, source, value, table)
+    }
+
+    /// The same with a table's name, or a route.
+    pub(crate) fn named(name: &str, source: &str, value: &str, table: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("pipelines/orders.toml");
         std::fs::create_dir_all(folder.path().join("schemas")).unwrap();
@@ -67,7 +72,7 @@ impl Shop {
             schema = {{ proto = "schemas/orders.proto", message = "shop.Order" }}
             {value}
             [table]
-            name = "{TABLE}"
+            name = "{name}"
             mode = "append"
             {table}
             "#
@@ -121,7 +126,11 @@ pub(crate) fn record(offset: i64, value: &[u8]) -> Value {
 }
 
 pub(crate) fn rows(object: &Object) -> RecordBatch {
-    let rows = object.rows(TABLE, &Projection::default()).unwrap();
+    rows_of(object, TABLE)
+}
+
+pub(crate) fn rows_of(object: &Object, table: &str) -> RecordBatch {
+    let rows = object.rows(table, &Projection::default()).unwrap();
     let schema = rows.schema();
     let batches: Vec<RecordBatch> = rows.map(Result::unwrap).collect();
     concat_batches(&schema, &batches).unwrap()
@@ -129,7 +138,11 @@ pub(crate) fn rows(object: &Object) -> RecordBatch {
 
 /// Partition, offset, id and quantity of each row.
 pub(crate) fn orders(object: &Object) -> Vec<(i32, i64, String, i64)> {
-    let batch = rows(object);
+    orders_of(object, TABLE)
+}
+
+pub(crate) fn orders_of(object: &Object, table: &str) -> Vec<(i32, i64, String, i64)> {
+    let batch = rows_of(object, table);
     let column = |name: &str| batch.column_by_name(name).unwrap().clone();
     let (partitions, offsets) = (column("_kafka_partition"), column("_kafka_offset"));
     let (ids, quantities) = (column("id"), column("qty"));

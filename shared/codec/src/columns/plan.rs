@@ -9,7 +9,7 @@ use pipeline::types::Type;
 use pipeline::{partition, path};
 
 use super::defaults::{Defaults, Excluded, FIELDS_MAX};
-use super::{About, Column, Columns, Fault, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
+use super::{About, Column, Columns, Fault, Field, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
 use crate::naming;
 use crate::source::{At, Comparable, Described, Kind, ROOT, Schema, Single};
 
@@ -116,6 +116,34 @@ fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &
         planner.fault("table", "no column is left".to_owned());
     }
     if planner.faults.is_empty() { Ok(columns) } else { Err(planner.faults) }
+}
+
+/// A field whose values are plain text: a string, an enum's names, a whole number's digits, `true` and `false`.
+///
+/// # Errors
+/// What is wrong with the path, or with the field.
+pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Result<Plain, String> {
+    let defaults = Defaults::new(table.column_case, table.types, &[]);
+    let planner = Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    let (fields, _) = planner.resolve(path)?;
+    let source_name = path::text(&planner.source.names(&fields));
+    if planner.comparable(&fields).is_none() {
+        return Err(format!("`{source_name}` is not a string, an enum, a whole number or a boolean"));
+    }
+    let is_same = |other: &[String]| planner.resolve(other).is_ok_and(|(other, _)| other == fields);
+    let of = |declaration: &&ColumnDeclaration| match &declaration.from {
+        From::Path(path) => is_same(path),
+        _ => false,
+    };
+    let is_personal = table.columns.iter().filter(of).any(|declaration| declaration.pii.is_some());
+    Ok(Plain { field: Field { source: planner.source_of(&fields), source_name }, is_personal })
+}
+
+/// See [`plain_field`].
+pub(super) struct Plain {
+    pub(super) field: Field,
+    /// Whether the pipeline file says that its values are personal data.
+    pub(super) is_personal: bool,
 }
 
 struct Planner<'a> {
@@ -254,6 +282,14 @@ impl Planner<'_> {
             pii: None,
         };
         Some((exploded.first()?.field, column))
+    }
+
+    /// What the values of the last of some fields are compared with.
+    fn comparable(&self, fields: &[At]) -> Option<&Comparable> {
+        match &self.source.field(*fields.last()?).value.kind {
+            Kind::Single(Single { comparable, .. }) => comparable.as_ref(),
+            _ => None,
+        }
     }
 
     /// What stands in sources for a path.
@@ -446,14 +482,11 @@ impl Planner<'_> {
             }
         };
         let name = path::text(&self.source.names(&fields));
-        let comparable = match &self.source.field(*fields.last()?).value.kind {
-            Kind::Single(Single { comparable: Some(comparable), .. }) => comparable.clone(),
-            _ => {
-                let message =
-                    format!("`{name}` can't be filtered by: that takes a string, an enum, a whole number or a boolean");
-                self.fault(PLACE, message);
-                return None;
-            }
+        let Some(comparable) = self.comparable(&fields).cloned() else {
+            let message =
+                format!("`{name}` can't be filtered by: that takes a string, an enum, a whole number or a boolean");
+            self.fault(PLACE, message);
+            return None;
         };
         let kind = match &comparable {
             Comparable::Text => "a string",

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::document::Section;
 use crate::fault::code;
-use crate::name::{self, Placeholder};
+use crate::name;
 use crate::nearest::nearest;
 use crate::partition;
 use crate::path;
 use crate::quantity;
 use crate::reader::{Reader, Text};
+use crate::route::{self, Refused, Route};
 use crate::resolved::{
     ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, PartitionField, Pii, SortField,
     Staging, Table, TableName, Transform, Types, UnknownFields,
@@ -20,17 +21,16 @@ use crate::types::Type;
 use super::{columns, properties};
 
 /// What can't be read is reported, and something harmless stands in its place.
-pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: Option<&Staging>) -> Table {
+pub(super) fn read<'t>(
+    reader: &mut Reader<'t>,
+    section: Section<'t>,
+    staging: Option<&Staging>,
+) -> (Table, Option<Route>) {
     let name = reader.required_text(section, "table", "name").and_then(|text| table_name(reader, &text));
+    let (name, route) = name.unzip();
     let exists =
         choice(reader, section, "exists", &[("create", Exists::Create), ("must-be-new", Exists::MustBeNew)], &["join"]);
-    let mode = choice(
-        reader,
-        section,
-        "mode",
-        &[("append", Mode::Append), ("dedup", Mode::Dedup)],
-        &["upsert", "changelog", "mirror"],
-    );
+    let mode = mode(reader, section);
     let fields = choice(reader, section, "fields", &[("all", Fields::All), ("listed", Fields::Listed)], &[]);
     // A file's schema names all fields there are, so "add" would have nothing to add: without a registry, fields that the
     // schema does not know are counted and skipped.
@@ -63,16 +63,16 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
     }
 
     let known = Known { columns: &columns, fields, column_case, record_columns, unknown_fields };
-    let primary_key = primary_key(reader, section, &known);
-    let dedup_within = dedup_within(reader, section, &known, mode);
+    let block = Block { section, name: "table" };
+    let primary_key = primary_key(reader, &block, &known);
+    let dedup_within = dedup_within(reader, &block, &known, mode);
     if mode == Mode::Dedup && section.get("primary_key").is_none_or(|entry| entry.is_empty_array()) {
-        let at = section.get("mode").map_or(section.at, |entry| entry.value_at());
-        reader.fault(at, code::MISSING, "`mode = \"dedup\"` needs a `primary_key`");
+        no_key(reader, section);
     }
-    let partition_by = partition_by(reader, section, &known);
-    let sort_by = sort_by(reader, section, &known);
+    let partition_by = partition_by(reader, &block, &known);
+    let sort_by = sort_by(reader, &block, &known);
     let properties = properties::read(reader, section, staging);
-    Table {
+    let table = Table {
         name: name.unwrap_or_else(|| TableName { namespace: "unnamed".to_owned(), name: "unnamed".to_owned() }),
         exists,
         mode,
@@ -89,7 +89,70 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, staging: O
         format_version: format_version.unwrap_or(2),
         columns,
         properties,
+    };
+    (table, route.flatten())
+}
+
+/// One of many tables, where it differs from the others.
+pub(super) fn differing<'t>(
+    reader: &mut Reader<'t>,
+    section: Section<'t>,
+    name: &str,
+    others: &Table,
+    staging: Option<&Staging>,
+) -> Table {
+    let mut table = others.clone();
+    let name = format!("tables.{name}");
+    let block = Block { section, name: &name };
+    let says = |key| section.get(key).is_some();
+    if says("mode") {
+        table.mode = mode(reader, section);
     }
+    let Table { columns, fields, column_case, record_columns, unknown_fields, .. } = others;
+    let known = Known {
+        columns,
+        fields: *fields,
+        column_case: *column_case,
+        record_columns: *record_columns,
+        unknown_fields: *unknown_fields,
+    };
+    if says("primary_key") {
+        table.primary_key = primary_key(reader, &block, &known);
+    }
+    match table.mode {
+        Mode::Append if !says("dedup_within") => table.dedup_within = None,
+        mode if says("dedup_within") => table.dedup_within = dedup_within(reader, &block, &known, mode),
+        _ => {}
+    }
+    let has_no_key = section.get("primary_key").map_or(others.primary_key.is_empty(), |entry| entry.is_empty_array());
+    if table.mode == Mode::Dedup && has_no_key {
+        no_key(reader, section);
+    }
+    if says("partition_by") {
+        table.partition_by = partition_by(reader, &block, &known);
+    }
+    if says("sort_by") {
+        table.sort_by = sort_by(reader, &block, &known);
+    }
+    // Each property by itself: what is not named is as elsewhere.
+    table.properties.extend(properties::read(reader, section, staging));
+    table
+}
+
+/// A block that describes a table, and how it is called: `table`, `tables.orders`.
+struct Block<'t, 'n> {
+    section: Section<'t>,
+    name: &'n str,
+}
+
+fn mode<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Mode {
+    let here = [("append", Mode::Append), ("dedup", Mode::Dedup)];
+    choice(reader, section, "mode", &here, &["upsert", "changelog", "mirror"])
+}
+
+fn no_key<'t>(reader: &mut Reader<'t>, section: Section<'t>) {
+    let at = section.get("mode").map_or(section.at, |entry| entry.value_at());
+    reader.fault(at, code::MISSING, "`mode = \"dedup\"` needs a `primary_key`");
 }
 
 /// Where a column is declared that has the name of the one for unknown fields, whatever its case.
@@ -110,21 +173,20 @@ fn choice<'t, T: Copy, const N: usize>(
     reader.choice(section, name, here, later).unwrap_or(here[0].1)
 }
 
-fn table_name(reader: &mut Reader<'_>, text: &Text) -> Option<TableName> {
-    if let Some((placeholder, at, known)) = name::placeholder(&text.value) {
-        let at = text.position(at);
-        match known {
-            Placeholder::Known => reader.not_yet(at, placeholder),
-            Placeholder::Unknown(nearest) => {
-                let nearest = nearest.map(|n| format!("{{{n}}}"));
-                let meant = nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-                let message = format!(
-                    "`{placeholder}` is nothing that a table's name can hold; variables are written `${{name}}`{meant}"
-                );
-                reader.near(at, code::INVALID, message, nearest.as_deref());
+/// A table's name, and the route where there are many. The variables are applied: what is left in braces is a placeholder.
+fn table_name(reader: &mut Reader<'_>, text: &Text) -> Option<(TableName, Option<Route>)> {
+    if route::is_route(&text.value) {
+        return match route::parse(&text.value) {
+            Ok(route) => Some((route.written(), Some(route))),
+            Err(Refused::Later(placeholder, at)) => {
+                reader.not_yet(text.position(at), &placeholder);
+                None
             }
-        }
-        return None;
+            Err(Refused::Wrong(wrong)) => {
+                reader.near(text.position(wrong.at), code::INVALID, wrong.message, wrong.nearest.as_deref());
+                None
+            }
+        };
     }
     let parts: Vec<&str> = text.value.split('.').collect();
     let &[namespace, table] = parts.as_slice() else {
@@ -141,7 +203,7 @@ fn table_name(reader: &mut Reader<'_>, text: &Text) -> Option<TableName> {
             whole = false;
         }
     }
-    whole.then(|| TableName { namespace: namespace.to_owned(), name: table.to_owned() })
+    whole.then(|| (TableName { namespace: namespace.to_owned(), name: table.to_owned() }, None))
 }
 
 fn format_version<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<u8> {
@@ -237,14 +299,14 @@ impl Known<'_> {
     }
 }
 
-fn primary_key<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>) -> Vec<String> {
-    let Some(entry) = section.get("primary_key") else { return Vec::new() };
+fn primary_key<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known<'_>) -> Vec<String> {
+    let Some(entry) = block.section.get("primary_key") else { return Vec::new() };
     if columns::is_record_key(&entry) {
         reader.not_yet(entry.value_at(), "primary_key = \"record-key\"");
         return Vec::new();
     }
     let mut key: Vec<String> = Vec::new();
-    for text in reader.texts(section, "primary_key") {
+    for text in reader.texts(block.section, "primary_key") {
         let column = match path::parse(&text.value) {
             Ok(path) => path.join("."),
             Err(wrong) => {
@@ -267,7 +329,7 @@ fn primary_key<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<
         if key.contains(&column) {
             reader.fault(text.at, code::DUPLICATE, format!("the column `{column}` is there twice"));
         } else {
-            reader.items.push((format!("table.primary_key[{}]", key.len()), text.at));
+            reader.items.push((format!("{}.primary_key[{}]", block.name, key.len()), text.at));
             key.push(column);
         }
     }
@@ -276,18 +338,19 @@ fn primary_key<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<
 
 fn dedup_within<'t>(
     reader: &mut Reader<'t>,
-    section: Section<'t>,
+    block: &Block<'t, '_>,
     known: &Known<'_>,
     mode: Mode,
 ) -> Option<DedupWithin> {
-    let entry = section.get("dedup_within")?;
-    let within = reader.section(section, "dedup_within")?;
+    let entry = block.section.get("dedup_within")?;
+    let within = reader.section(block.section, "dedup_within")?;
     if mode != Mode::Dedup {
         reader.fault(entry.key_at, code::INVALID, "`dedup_within` belongs to `mode = \"dedup\"`");
         return None;
     }
-    let text = reader.required_text(within, "table.dedup_within", "column");
-    let lookback = reader.required_text(within, "table.dedup_within", "lookback");
+    let name = format!("{}.dedup_within", block.name);
+    let text = reader.required_text(within, &name, "column");
+    let lookback = reader.required_text(within, &name, "lookback");
     let late = choice(
         reader,
         within,
@@ -317,9 +380,9 @@ fn dedup_within<'t>(
     Some(DedupWithin { column, lookback_seconds: lookback_seconds?, late })
 }
 
-fn partition_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>) -> Vec<PartitionField> {
+fn partition_by<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known<'_>) -> Vec<PartitionField> {
     let mut fields: Vec<PartitionField> = Vec::new();
-    for text in reader.texts(section, "partition_by") {
+    for text in reader.texts(block.section, "partition_by") {
         let field = match partition::parse(&text.value) {
             Ok(field) => field,
             Err(wrong) => {
@@ -341,7 +404,7 @@ fn partition_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known
             let message = format!("the partition field would be called `{name}`, as a column is");
             reader.fault(text.at, code::INVALID, message);
         } else {
-            reader.items.push((format!("table.partition_by[{}]", fields.len()), text.at));
+            reader.items.push((format!("{}.partition_by[{}]", block.name, fields.len()), text.at));
             fields.push(field);
         }
     }
@@ -352,9 +415,9 @@ const fn time(transform: Transform) -> bool {
     matches!(transform, Transform::Year | Transform::Month | Transform::Day | Transform::Hour)
 }
 
-fn sort_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>) -> Vec<SortField> {
+fn sort_by<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known<'_>) -> Vec<SortField> {
     let mut fields: Vec<SortField> = Vec::new();
-    for text in reader.texts(section, "sort_by") {
+    for text in reader.texts(block.section, "sort_by") {
         match sort::parse(&text.value) {
             Err(wrong) => reader.wrong(&text, &wrong),
             Ok(field) => {
@@ -362,7 +425,7 @@ fn sort_by<'t>(reader: &mut Reader<'t>, section: Section<'t>, known: &Known<'_>)
                 if fields.iter().any(|f| f.column == field.column) {
                     reader.fault(text.at, code::DUPLICATE, format!("the column `{}` is there twice", field.column));
                 } else {
-                    reader.items.push((format!("table.sort_by[{}]", fields.len()), text.at));
+                    reader.items.push((format!("{}.sort_by[{}]", block.name, fields.len()), text.at));
                     fields.push(field);
                 }
             }

@@ -1,4 +1,5 @@
 mod any_text;
+mod many_tables;
 mod whole_grammar;
 
 use std::collections::BTreeMap;
@@ -120,6 +121,7 @@ retention = "9d"
         name: "t".to_owned(),
         source: Source {
             topics: strings(&["demo-protobuf-demo-topic-pure", "other"]),
+            exclude: Vec::new(),
             name: Some("orders-cluster".to_owned()),
         },
         value: Value {
@@ -173,6 +175,8 @@ retention = "9d"
                 ("history.expire.max-snapshot-age-ms".to_owned(), "864000000".to_owned()),
             ]),
         },
+        route: None,
+        tables: BTreeMap::new(),
         fold: Fold { max_age_seconds: 90, max_bytes: 1 << 30, max_rows: 1000, memory_bytes: None },
         staging: Staging { retention_seconds: 9 * 86400 },
     };

@@ -40,8 +40,8 @@ fn known(keys: &[Key], around: &str, all: &mut BTreeSet<String>) {
     for key in keys {
         let name = format!("{around}{}", key.name);
         match key.shape {
-            // `[key]` and `[tables]` take what others take, once they take anything.
-            Shape::Table(_) | Shape::Named(_) if matches!(name.as_str(), "key" | "tables") => {}
+            // `[key]` takes what `[value]` takes, once it takes anything.
+            Shape::Table(_) if name == "key" => {}
             Shape::Table(keys) => known(keys, &format!("{name}."), all),
             Shape::Named(keys) => known(keys, &format!("{name}.*."), all),
             Shape::Leaf | Shape::Open => {}
