@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use pipeline::resolved::UnknownFields;
 
-use super::place::{self, Number, Placed, Target};
+use super::place::{self, Placed, Target};
 use super::program::{Digits, Field, Foreign, Op, Program, Scale, Side, Store, Symbols};
 use super::resolve::{Elements, Least, Missing, Node, Read, Resolution, Step};
 use super::schema::{Logical, Schema, Shape, Unit};
+use super::single::Number;
 use super::view::{self, View};
 use crate::columns::Columns;
 use crate::pii::Hasher;

@@ -212,7 +212,7 @@ impl<'p> Writer<'p> {
         let found = self.schema.at(of);
         match (found.logical, &found.shape) {
             (Some(Logical::Decimal { scale, .. }), _) => {
-                let number = times::number(bytes)
+                let number = times::number(bytes)?
                     .ok_or_else(|| Stop::new(Class::OutOfRange, "the number has more than 128 bits"))?;
                 self.text(&times::decimal_text(number, scale));
             }

@@ -8,7 +8,8 @@ use pipeline::resolved::{ColumnCase, Pii};
 use pipeline::types::Type;
 
 use super::describe::{DURATION, VALUE};
-use super::schema::{self, Logical, Schema, Shape, Unit};
+use super::schema::{self, Logical, Schema, Shape};
+use super::single::{self, Number};
 use super::view::{self, View};
 use crate::columns::{self, Column, Columns};
 use crate::expectation::Rule;
@@ -68,27 +69,6 @@ pub(super) enum Target {
     },
     Json {
         text: usize,
-    },
-}
-
-/// How a number is kept, whatever its writer's unit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
-    Word4,
-    Word8,
-    Word16,
-    Bit,
-    IntToDouble,
-    FloatToDouble,
-    SignedText,
-    BoolText,
-    /// Microseconds, and as text.
-    Micros,
-    OfDay,
-    OfDayText,
-    DateText,
-    MomentText {
-        zone: bool,
     },
 }
 
@@ -463,121 +443,21 @@ impl Placer<'_> {
         place: &Place,
     ) -> Result<(Target, Source), String> {
         let found = self.schema.at(id);
-        let number = |to: Number, layout: &mut Layout| {
-            let (slot, source) = allocate(to, layout);
-            Ok((Target::Number { to, slot }, source))
-        };
-        let text = |layout: &mut Layout, target: fn(usize) -> Target| {
-            let text = layout.text(None);
-            Ok((target(text), Source::Text(text)))
-        };
-        let checked: fn(usize) -> Target = |text| Target::Text { text, utf8: true };
-        let plain: fn(usize) -> Target = |text| Target::Text { text, utf8: false };
-        if let Some(logical) = found.logical {
-            return match (logical, data_type) {
-                (Logical::Decimal { scale, .. }, Type::Decimal(precision, wide)) if usize::from(*wide) >= scale => {
-                    layout.words16 += 1;
-                    let slot = layout.words16 - 1;
-                    let (precision, scale) = (*precision, *wide);
-                    Ok((Target::Decimal { slot, precision, scale }, Source::Word16(slot)))
-                }
-                (Logical::Decimal { precision: 0..=38, .. }, Type::String) => {
-                    text(layout, |text| Target::DecimalText { text })
-                }
-                (Logical::Uuid, Type::Uuid) if matches!(found.shape, Shape::String) => {
-                    text(layout, |text| Target::Uuid { text })
-                }
-                (Logical::Uuid, Type::Uuid | Type::Fixed(16)) if matches!(found.shape, Shape::Fixed(_)) => {
-                    text(layout, plain)
-                }
-                (Logical::Uuid, Type::String) if matches!(found.shape, Shape::Fixed(_)) => {
-                    text(layout, |text| Target::UuidText { text })
-                }
-                (Logical::Uuid, Type::String) => text(layout, checked),
-                (Logical::Decimal { .. } | Logical::Uuid | Logical::Duration, Type::Binary) => text(layout, plain),
-                (Logical::Duration, Type::Fixed(12)) => text(layout, plain),
-                (Logical::Duration, Type::Struct(_) | Type::String) => {
-                    self.composite(id, data_type, layout, valid, place)
-                }
-                (Logical::Date, Type::Date | Type::Int) => number(Number::Word4, layout),
-                (Logical::Date, Type::Long) => number(Number::Word8, layout),
-                (Logical::Date, Type::String) => number(Number::DateText, layout),
-                (Logical::Time(_), Type::Time) => number(Number::OfDay, layout),
-                (Logical::Time(_), Type::String) => number(Number::OfDayText, layout),
-                (Logical::Time(Unit::Millis), Type::Int) => number(Number::Word4, layout),
-                (Logical::Timestamp(_), Type::Timestamptz | Type::Timestamp) | (Logical::Local(_), Type::Timestamp) => {
-                    number(Number::Micros, layout)
-                }
-                (Logical::Time(_) | Logical::Timestamp(_) | Logical::Local(_), Type::Long) => {
-                    number(Number::Word8, layout)
-                }
-                (Logical::Timestamp(_), Type::String) => number(Number::MomentText { zone: true }, layout),
-                (Logical::Local(_), Type::String) => number(Number::MomentText { zone: false }, layout),
-                _ => Err(self.refused(id, data_type, place)),
-            };
+        if let Some(target) = single::target(found, data_type, layout) {
+            return Ok(target);
         }
-        match (&found.shape, data_type) {
-            (Shape::Int, Type::Int) | (Shape::Float, Type::Float) => number(Number::Word4, layout),
-            (Shape::Int | Shape::Long, Type::Long) | (Shape::Double, Type::Double) => number(Number::Word8, layout),
-            (Shape::Int, Type::Decimal(10..=38, 0)) | (Shape::Long, Type::Decimal(19..=38, 0)) => {
-                number(Number::Word16, layout)
-            }
-            (Shape::Int, Type::Double) => number(Number::IntToDouble, layout),
-            (Shape::Float, Type::Double) => number(Number::FloatToDouble, layout),
-            (Shape::Int | Shape::Long, Type::String) => number(Number::SignedText, layout),
-            (Shape::Boolean, Type::Boolean) => number(Number::Bit, layout),
-            (Shape::Boolean, Type::String) => number(Number::BoolText, layout),
-            (Shape::String | Shape::Bytes | Shape::Fixed(_), Type::String) => text(layout, checked),
-            (Shape::String | Shape::Bytes | Shape::Fixed(_), Type::Binary) => text(layout, plain),
-            (Shape::Fixed(fixed), Type::Fixed(size)) if fixed.size == *size as usize => text(layout, plain),
-            (Shape::Enum(_), Type::String) => text(layout, plain),
-            (Shape::Array(_) | Shape::Map(_) | Shape::Record(_), _) => {
-                self.composite(id, data_type, layout, valid, place)
-            }
+        let is_duration = found.logical == Some(Logical::Duration);
+        match &found.shape {
+            Shape::Array(_) | Shape::Map(_) | Shape::Record(_) => self.composite(id, data_type, layout, valid, place),
+            _ if is_duration => self.composite(id, data_type, layout, valid, place),
             _ => Err(self.refused(id, data_type, place)),
         }
     }
 
     fn refused(&self, of: usize, data_type: &Type, place: &Place) -> String {
         let name = if place.path.is_empty() { "an element" } else { &place.path };
-        format!("`{name}` can't be {data_type}: it can be {}", allowed(self.schema.at(of)))
+        format!("`{name}` can't be {data_type}: it can be {}", single::allowed(self.schema.at(of)))
     }
-}
-
-/// For a person: the types that a column of this type's values may have.
-fn allowed(of: &schema::Type) -> String {
-    match (of.logical, &of.shape) {
-        (Some(Logical::Decimal { precision, scale }), _) if precision <= 38 => {
-            return format!("decimal({precision}, {scale}) and wider ones, binary, string");
-        }
-        (Some(Logical::Decimal { scale, .. }), _) => {
-            return format!("decimal(38, {scale}) (larger values are refused), binary");
-        }
-        (Some(Logical::Uuid), _) => "uuid, string, binary",
-        (Some(Logical::Date), _) => "date, string, int, long (days)",
-        (Some(Logical::Time(_)), _) => "time, string, long (its own unit)",
-        (Some(Logical::Timestamp(_)), _) => "timestamptz, timestamp, string, long (its own unit)",
-        (Some(Logical::Local(_)), _) => "timestamp, string, long (its own unit)",
-        (Some(Logical::Duration), _) => "struct<months: long, days: long, milliseconds: long>, string (JSON), binary",
-        (_, Shape::Int) => "int, long, double, decimal(10 or more, 0), string",
-        (_, Shape::Long) => "long, decimal(19 or more, 0), string",
-        (_, Shape::Float) => "float, double",
-        (_, Shape::Double) => "double",
-        (_, Shape::Boolean) => "boolean, string",
-        (_, Shape::String) => "string, binary",
-        (_, Shape::Bytes) => "binary, string (checked to be UTF-8)",
-        (_, Shape::Fixed(fixed)) => {
-            return format!("fixed({}), binary, string (checked to be UTF-8)", fixed.size);
-        }
-        (_, Shape::Enum(_)) => "string",
-        (_, Shape::Record(record)) if record.fields.is_empty() => "boolean (present or not), string (JSON)",
-        (_, Shape::Record(_)) => "a struct of its fields, string (JSON)",
-        (_, Shape::Union(_)) => "a struct of its branches, string (JSON)",
-        (_, Shape::Array(_)) => "list<…>, string (JSON)",
-        (_, Shape::Map(_)) => "map<string, …>, string (JSON)",
-        (_, Shape::Null) => "nothing",
-    }
-    .to_owned()
 }
 
 /// The fields of what is a record to columns: the place of each, its name and its type.
@@ -613,35 +493,6 @@ impl Way {
             placed.push(Placed { present: self.present, target: Target::Members(members) });
         }
         placed
-    }
-}
-
-fn allocate(to: Number, layout: &mut Layout) -> (usize, Source) {
-    let next = |count: &mut usize| {
-        *count += 1;
-        *count - 1
-    };
-    match to {
-        Number::Word4 => {
-            let slot = next(&mut layout.words4);
-            (slot, Source::Word4(slot))
-        }
-        Number::Word16 => {
-            let slot = next(&mut layout.words16);
-            (slot, Source::Word16(slot))
-        }
-        Number::Bit => {
-            let slot = next(&mut layout.bits);
-            (slot, Source::Bit(slot))
-        }
-        Number::Word8 | Number::IntToDouble | Number::FloatToDouble | Number::Micros | Number::OfDay => {
-            let slot = next(&mut layout.words8);
-            (slot, Source::Word8(slot))
-        }
-        Number::SignedText | Number::BoolText | Number::OfDayText | Number::DateText | Number::MomentText { .. } => {
-            let slot = layout.text(None);
-            (slot, Source::Text(slot))
-        }
     }
 }
 

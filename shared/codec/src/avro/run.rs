@@ -236,7 +236,7 @@ fn keep_text(slot: usize, value: &[u8], level: &mut Level) -> Outcome {
 }
 
 fn decimal(to: &Digits, bytes: &[u8], level: &mut Level) -> Outcome {
-    let number = times::number(bytes).and_then(|number| number.checked_mul(to.factor));
+    let number = times::number(bytes)?.and_then(|number| number.checked_mul(to.factor));
     let fits = |number: &i128| number.unsigned_abs() <= to.max.unsigned_abs();
     let number = number.filter(fits).ok_or_else(|| {
         Stop::new(Class::OutOfRange, format!("the number has more than the {} digits of its column", digits_of(to.max)))

@@ -100,8 +100,15 @@ pub(super) fn uuid_text(bytes: &[u8]) -> String {
     text
 }
 
-/// A number in two's complement, the highest byte first; none where it takes more than 128 bits. No bytes are 0.
-pub(super) fn number(bytes: &[u8]) -> Option<i128> {
+/// A number in two's complement, the highest byte first; none where it takes more than 128 bits.
+pub(super) fn number(bytes: &[u8]) -> Outcome<Option<i128>> {
+    if bytes.is_empty() {
+        return Err(Stop::new(Class::WrongType, "a decimal has no bytes: that is no number"));
+    }
+    Ok(number_of(bytes))
+}
+
+fn number_of(bytes: &[u8]) -> Option<i128> {
     let negative = bytes.first().is_some_and(|first| *first >= 0x80);
     let fill = if negative { 0xff } else { 0 };
     let extra = bytes.len().saturating_sub(16);

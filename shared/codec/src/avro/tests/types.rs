@@ -126,7 +126,7 @@ fn decimals_keep_every_digit() {
     };
     check_as(&decimal(4, 2), "-", "0204", "4");
     check_as(&decimal(4, 2), "-", "04fe79", "-391");
-    check_as(&decimal(4, 2), "-", "00", "0");
+    check_as(&decimal(4, 2), "-", "0200", "0");
     check_as(&decimal(4, 2), "decimal(9, 4)", "04fe79", "-39100");
     check_as(&decimal(4, 2), "string", "04fe79", "\"-3.91\"");
     check_as(&decimal(4, 2), "string", "02ff", "\"-0.01\"");
@@ -139,6 +139,8 @@ fn decimals_keep_every_digit() {
     check_as(&decimal(50, 3), "binary", "0219", "x[19]");
     let fixed = "{\"type\": \"fixed\", \"name\": \"F\", \"size\": 4, \"logicalType\": \"decimal\", \"precision\": 9}";
     check_as(fixed, "-", "fffffffe", "-2");
+    let empty = record(&format!("f: {}", decimal(4, 2)));
+    refused(&empty, &empty, "00", Class::WrongType, "f");
     let refused = |of: &str, column: &str, payload: &str| {
         let schema = record(&format!("f: {of}"));
         let mut table = iceberg();
