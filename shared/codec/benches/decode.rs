@@ -1,5 +1,6 @@
-//! How fast Avro records become Arrow columns on one core, beside the same records as `apache-avro`'s values. One JSON
-//! document on stdout. Figures depend on the machine; the ratio within one run is what to compare.
+//! How fast payloads become Arrow columns on one core: ride requests in Avro, beside the same records as `apache-avro`'s
+//! values, and employees in protobuf. One JSON document on stdout. Figures depend on the machine; ratios within one run are
+//! what to compare.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure of a benchmark is its end")]
@@ -7,8 +8,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use codec::avro::{Decoder, Schema};
 use codec::columns;
+use codec::{avro, protobuf};
 use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, Table, TableName, Types, UnknownFields};
 
 const RECORDS: usize = 10_000;
@@ -74,10 +75,31 @@ fn ride(n: i64) -> Vec<u8> {
     bytes
 }
 
-fn main() {
-    let schema_text = include_str!("../src/avro/tests/ride.avsc");
-    let schema = Schema::parse(schema_text, &[]).unwrap();
-    let table = Table {
+/// An employee as the examples' producer makes them.
+fn employee(n: u64) -> Vec<u8> {
+    use prost::encoding::{encode_varint, string};
+    let mut bytes = vec![0x08];
+    encode_varint(n * 7919 % 100_000, &mut bytes);
+    string::encode(2, &format!("Dummy{}", n % 100), &mut bytes);
+    string::encode(3, &"Melbourne, Australia".to_owned(), &mut bytes);
+    bytes.extend([0x22, 2, 0x08, (n % 99) as u8 + 1]);
+    let mut at = vec![0x08];
+    encode_varint(1_764_400_000 + n, &mut at);
+    at.push(0x10);
+    encode_varint(n % 1000 * 1_000_000, &mut at);
+    bytes.extend([0x2a, at.len() as u8]);
+    bytes.extend(at);
+    let mut team = Vec::new();
+    string::encode(1, &"Solutions Architects".to_owned(), &mut team);
+    string::encode(2, &"Australia".to_owned(), &mut team);
+    bytes.extend([0x32, team.len() as u8]);
+    bytes.extend(team);
+    bytes.extend([0x38, 2]);
+    bytes
+}
+
+fn table() -> Table {
+    Table {
         name: TableName { namespace: "bench".to_owned(), name: "ride".to_owned() },
         exists: Exists::Create,
         mode: Mode::Append,
@@ -94,11 +116,30 @@ fn main() {
         format_version: 2,
         columns: Vec::new(),
         properties: std::collections::BTreeMap::new(),
-    };
-    let planned = columns::plan(&schema, &table).unwrap();
+    }
+}
+
+fn employees() -> f64 {
+    let text = include_str!("../../../proto/employee.proto");
+    let message = protobuf::schema::from_text(&[("employee.proto", text)], "gsr.proto.post.Employee").unwrap();
+    let planned = columns::plan(&message, &table()).unwrap();
+    let payloads: Vec<Vec<u8>> = (0..RECORDS as u64).map(employee).collect();
+    let mut decoder = protobuf::Decoder::new(&message, &planned).unwrap();
+    rate(|| {
+        for payload in &payloads {
+            decoder.decode(payload).unwrap();
+        }
+        black_box(decoder.finish().unwrap());
+    })
+}
+
+fn main() {
+    let schema_text = include_str!("../src/avro/tests/ride.avsc");
+    let schema = avro::Schema::parse(schema_text, &[]).unwrap();
+    let planned = columns::plan(&schema, &table()).unwrap();
     let payloads: Vec<Vec<u8>> = (0..RECORDS as i64).map(ride).collect();
 
-    let mut decoder = Decoder::new(&schema, &schema, &planned).unwrap();
+    let mut decoder = avro::Decoder::new(&schema, &schema, &planned).unwrap();
     let ours = rate(|| {
         for payload in &payloads {
             decoder.decode(payload).unwrap();
@@ -112,10 +153,13 @@ fn main() {
         }
     });
     let bytes: usize = payloads.iter().map(Vec::len).sum();
+    let employees = employees();
     println!(
-        "{{\n  \"schema\": \"frazil.bench.avro/1\",\n  \"record\": \"UnicornRideRequest\",\n  \"bytes_per_record\": {},\n  \
-         \"records_per_second\": {{\"avro_to_arrow\": {ours}, \"apache_avro_values\": {theirs}}},\n  \
-         \"target_records_per_second\": 3000000\n}}",
+        "{{\n  \"schema\": \"frazil.bench.decode/1\",\n  \"records_per_second\": {{\n    \
+         \"ride_request_avro_to_arrow\": {ours},\n    \"ride_request_apache_avro_values\": {theirs},\n    \
+         \"employee_protobuf_to_arrow\": {employees}\n  }},\n  \
+         \"ride_request_bytes\": {},\n  \
+         \"targets\": {{\"ride_request_avro_to_arrow\": 3000000, \"employee_protobuf_to_arrow\": 8000000}}\n}}",
         bytes as f64 / RECORDS as f64
     );
 }
