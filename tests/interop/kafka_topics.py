@@ -283,6 +283,55 @@ def backfilled(broker: Broker, project: Project, topic: str) -> None:
          [(0, 5 + n, everything[0, 5 + n][0]) for n in range(20)])
 
 
+def undecided(broker: Broker, project: Project, topic: str) -> None:
+    """A stretch whose end can't be reached is waited for, and then said: never taken for read."""
+    broker.topic(topic, 2)
+    broker.send(topic, range(0, 20), 2)
+    producer = broker.producer(transactional_id="undecided")
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in (20, 21, 22):
+        producer.produce(topic, note(number), partition=0)
+    producer.flush()
+    broker.send(topic, range(30, 40), 2)
+    kafka = ("-b", broker.bootstrap)
+
+    def refused(what: str, code: str, *arguments) -> str:
+        exit_code, said = project.answer("backfill", *kafka, "--wait", "3s", *arguments)
+        same(what, [exit_code, said["ok"], said.get("error", {}).get("code")], [4, False, code])
+        return said["error"]["message"] + (said["error"]["remedy"] or "")
+
+    said = refused("a backfill up to a transaction that is open", "backfill.transaction")
+    if f"{topic}-0 from offset 10" not in said or "--to 0:10" not in said:
+        raise SystemExit(said)
+    refused("one whose end is typed", "backfill.transaction", "--to", "0:12,1:3")
+    said = project("backfill", *kafka, "--to", "0:10,1:15", "--wait", "3s")
+    same("one that ends before it", [said["records"]], [25])
+    waiting = project.start("backfill", *kafka)
+    log = project.folder / "log"
+    for _ in range(600):
+        if "for 60 s at most" in log.read_text():
+            break
+        time.sleep(0.1)
+    producer.commit_transaction()
+    out, _ = waiting.communicate(timeout=120)
+    same("one that has waited for its end", [waiting.returncode, json.loads(out)["records"]], [0, 33])
+    same("records beside a transaction", project.rows(), {at: decoded(value) for at, value in broker.read(topic, 2).items()})
+    project("pause", "--stage", "ingest")
+    said = refused("a backfill while ingest is paused", "fold.paused")
+    if "; 0 records are stored" not in said:
+        raise SystemExit(said)
+    project("unpause")
+    if "PartitionEOF" in log.read_text():
+        raise SystemExit("the end of a partition is shown as trouble")
+    shown = project.start("tail", *kafka, "--records", "1000")
+    time.sleep(3)
+    shown.send_signal(signal.SIGINT)
+    out, _ = shown.communicate(timeout=60)
+    said = json.loads(out.splitlines()[-1])
+    same("a tail that was ended before its number", [shown.returncode, said["error"]["code"]], [130, "interrupted"])
+
+
 def latest(broker: Broker, project: Project, topic: str) -> None:
     broker.topic(topic, 3)
     broker.send(topic, [3], 3)
@@ -346,7 +395,7 @@ def made_again(broker: Broker, project: Project, topic: str) -> None:
          sorted([number for number, _ in old.values()] + new))
 
 
-CASES = (kcat, console, transactions, compacted, backfilled, latest, grown, made_again)
+CASES = (kcat, console, transactions, compacted, backfilled, undecided, latest, grown, made_again)
 
 
 def main() -> None:

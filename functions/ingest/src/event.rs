@@ -330,7 +330,7 @@ impl<'r> Record<'r> {
     }
 
     /// Name and bytes of each header, in order, repeated names and all; `None` where Kafka's header value is null.
-    pub fn headers(&self) -> impl ExactSizeIterator<Item = (&'r str, Option<&'r [u8]>)> + use<'r> {
+    pub fn headers(&self) -> impl ExactSizeIterator<Item = (&'r str, Option<&'r [u8]>)> + Clone + use<'r> {
         let reader = self.reader;
         let entries = self.entry.headers.of(&reader.headers).iter();
         entries.map(|h| (h.name.of_text(&reader.text), h.value.map(|span| span.of(&reader.bytes))))

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use codec::columns::{self, Columns};
-use codec::protobuf::{Decoder, OneText};
+use codec::columns;
+use codec::protobuf::Decoder;
+use codec::routing::{self, Router};
 use codec::texts::Texts;
 use codec::{Class, Rejected};
 use model::clock::Minute;
 use model::coverage::Filtered;
 use model::secret::Secret;
 use pipeline::resolved::Pipeline;
-use pipeline::route::{self, Part};
 use prost_reflect::MessageDescriptor;
 use staging::object::TableRows;
 use staging::record_columns;
@@ -172,16 +172,17 @@ impl Tables {
         let Some(router) = &mut self.router else { return Ok(Ok(0)) };
         // A tombstone makes no row in any table.
         let Some(value) = record.value() else { return Ok(Err(Fate::Filtered(Filtered::Tombstone))) };
-        if let Err(rejected) = router.name(record, value) {
-            return Ok(Err(Fate::Dead(rejected)));
-        }
-        let number = match self.by_name.get(&router.name) {
+        let name = match router.name(Some(record.topic()), record.headers(), value) {
+            Ok(name) => name,
+            Err(rejected) => return Ok(Err(Fate::Dead(rejected))),
+        };
+        let number = match self.by_name.get(name) {
             Some(number) => *number,
             None => {
-                if let Err(rejected) = router.check() {
+                if let Err(rejected) = routing::check(name) {
                     return Ok(Err(Fate::Dead(rejected)));
                 }
-                let name = router.name.clone();
+                let name = name.to_owned();
                 self.target(&name)?
             }
         };
@@ -219,112 +220,4 @@ impl Tables {
             rows.started = *times;
         }
     }
-}
-
-/// Names each record's table.
-struct Router {
-    namespace: Vec<Source>,
-    own: Vec<Source>,
-    /// The name of the last record's table, `namespace.name`.
-    name: String,
-    /// Where its dot is.
-    dot: usize,
-}
-
-/// Where a part of a table's name comes from.
-enum Source {
-    Text(String),
-    Topic,
-    Field { text: OneText, path: String },
-    Header(String),
-}
-
-impl Router {
-    fn new(route: &route::Route, message: &MessageDescriptor, columns: &columns::Tables) -> Result<Self, Error> {
-        let mut fields = columns.route.iter();
-        let all: &Columns = &columns.columns;
-        let mut half = |parts: &[Part]| -> Result<Vec<Source>, Error> {
-            let mut sources = Vec::with_capacity(parts.len());
-            for part in parts {
-                sources.push(match part {
-                    Part::Text(text) => Source::Text(text.clone()),
-                    Part::Topic => Source::Topic,
-                    Part::Header(name) => Source::Header(name.clone()),
-                    Part::Field(path) => {
-                        // The columns were planned from the same route.
-                        let Some(field) = fields.next() else {
-                            let reason = format!("no field was found for `{}`", path.join("."));
-                            let message = message.full_name().to_owned();
-                            return Err(codec::Error::Columns { message, reason }.into());
-                        };
-                        Source::Field { text: OneText::new(message, field, all)?, path: field.source_name.clone() }
-                    }
-                });
-            }
-            Ok(sources)
-        };
-        let (namespace, own) = (half(&route.namespace)?, half(&route.name)?);
-        Ok(Self { namespace, own, name: String::new(), dot: 0 })
-    }
-
-    /// Puts the name of a record's table together.
-    fn name(&mut self, record: &Record<'_>, value: &[u8]) -> Result<(), Rejected> {
-        self.name.clear();
-        for source in &mut self.namespace {
-            source.put(record, value, &mut self.name)?;
-        }
-        self.dot = self.name.len();
-        self.name.push('.');
-        for source in &mut self.own {
-            source.put(record, value, &mut self.name)?;
-        }
-        Ok(())
-    }
-
-    /// Whether a catalog takes the name.
-    fn check(&self) -> Result<(), Rejected> {
-        let (namespace, own) = self.name.split_at_checked(self.dot).unwrap_or_default();
-        for part in [namespace, own.strip_prefix('.').unwrap_or(own)] {
-            if route::check_name(part).is_err() {
-                let message = "its table's name would begin with another character than a letter or a digit, or be longer \
-                               than 255";
-                return Err(unroutable("", message));
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Source {
-    #[inline]
-    fn put(&mut self, record: &Record<'_>, value: &[u8], name: &mut String) -> Result<(), Rejected> {
-        let put = |text: Option<&[u8]>, name: &mut String| -> Result<(), &'static str> {
-            let text = text.filter(|text| !text.is_empty()).ok_or("it has no value, and names the record's table")?;
-            let spelled = std::str::from_utf8(text).ok().and_then(route::spelled).ok_or(
-                "its value can't be part of a table's name: that takes letters of ASCII, digits, `_`, `-` and `.`",
-            )?;
-            name.push_str(&spelled);
-            Ok(())
-        };
-        match self {
-            Self::Text(text) => {
-                name.push_str(text);
-                Ok(())
-            }
-            Self::Topic => put(Some(record.topic().as_bytes()), name).map_err(|why| unroutable("@topic", why)),
-            Self::Header(header) => {
-                let found = record.headers().filter(|(name, _)| name == header).last();
-                put(found.and_then(|(_, value)| value), name)
-                    .map_err(|why| unroutable(&format!("@header.{header}"), why))
-            }
-            Self::Field { text, path } => {
-                text.read(value, |text| put(text, name))?.map_err(|why| unroutable(path, why))
-            }
-        }
-    }
-}
-
-#[cold]
-fn unroutable(path: &str, message: &str) -> Rejected {
-    Rejected { class: Class::Unroutable, path: path.to_owned(), message: message.to_owned() }
 }

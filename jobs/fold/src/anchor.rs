@@ -6,6 +6,7 @@ use model::verdict::Judgement;
 use crate::commit::Attempt;
 use crate::error::Error;
 use crate::history;
+use crate::intake::Intake;
 use crate::plan::Plan;
 use crate::run::{Ended, Fold};
 use crate::state::State;
@@ -13,10 +14,11 @@ use crate::state::State;
 impl Fold {
     /// Leaves the table as it is, unless the pipeline's newest snapshot may soon be expired: then an empty snapshot
     /// carries the ledger on. Never the property alone: that is no compare-and-swap in every catalog.
-    pub(crate) async fn stay(&self, state: State, plan: &Plan, date: Timestamp) -> Result<Ended, Error> {
+    pub(crate) async fn stay(&self, state: State, plan: &Plan, intake: &Intake) -> Result<Ended, Error> {
+        let date = intake.date;
         let due = !state.first_run && history::anchor_due(&state.loaded.metadata, &self.id, date);
         let (true, false, Some(binding)) = (due, self.settings.dry_run, state.binding.clone()) else {
-            let mut table = self.planned(plan);
+            let mut table = self.planned(plan, intake);
             table.metadata_location = Some(state.loaded.metadata_location.clone());
             return Ok(Ended::Done(table));
         };

@@ -181,10 +181,9 @@ fn next_bytes(last: Option<&Run>, full: Option<u64>, staged: u64, now: Timestamp
 
 impl Fold {
     /// What this run may take, given how the last one ended.
-    pub(crate) async fn budget(&self) -> Result<Budget, Error> {
+    pub(crate) async fn budget(&self, last: Option<&Run>) -> Result<Budget, Error> {
         let full = self.settings.budget;
-        let last = self.last_run().await?;
-        let killed = last.as_ref().is_some_and(|run| run.state == State::Running && run.until < self.clock.now());
+        let killed = last.is_some_and(|run| run.state == State::Running && run.until < self.clock.now());
         // What an unbounded run was killed over is not known; what is staged is no less. Where rows are held, they were no
         // more than memory is: rows take no less there than staged.
         let staged = if killed {
@@ -194,9 +193,9 @@ impl Fold {
         } else {
             0
         };
-        let bytes = match &last {
+        let bytes = match last {
             None => full.bytes,
-            last => next_bytes(last.as_ref(), full.bytes, staged, self.clock.now()),
+            last => next_bytes(last, full.bytes, staged, self.clock.now()),
         };
         if killed {
             tracing::warn!(bytes, "the last run was killed: this one takes less");
@@ -423,6 +422,7 @@ mod tests {
             budget_bytes,
             failure: None,
             figures: [("staged_bytes".to_owned(), 20 << 20)].into(),
+            behind: BTreeSet::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is staged: two listing passes, and every object's footer.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt};
 use model::clock::{Minute, Timestamp};
@@ -11,7 +12,7 @@ use model::ledger::Ledger;
 use model::mutation::{self, Mutation};
 use model::verdict::{self, Staged};
 use staging::footer::Footer;
-use staging::list::{self, Listed};
+use staging::list::{self, Listed, Passes};
 use staging::object::{self, Object};
 use staging::store::{self, Store};
 
@@ -79,8 +80,97 @@ impl Found {
     }
 }
 
+/// What the tables of one run share: what is listed, and the footers that were read for one of them.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// When the listing was asked for, by this host's clock.
+    pub(crate) asked: Timestamp,
+    passes: Passes,
+    /// By key, those that could be read.
+    footers: Mutex<BTreeMap<String, Footer>>,
+}
+
+impl Shared {
+    /// Lists what is staged.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn list(
+        store: &dyn Store,
+        pipeline: &PipelineId,
+        low_minute: Option<Minute>,
+        asked: Timestamp,
+    ) -> Result<Self, Error> {
+        let passes = list::two_passes(store, pipeline, low_minute).await?;
+        Ok(Self { asked, passes, footers: Mutex::default() })
+    }
+
+    /// Every object that was listed, in either pass.
+    pub(crate) fn objects(&self) -> BTreeSet<&Listed> {
+        self.passes.first.objects.iter().chain(&self.passes.second.objects).collect()
+    }
+
+    /// The store's time when the listing began.
+    pub(crate) const fn date(&self) -> Timestamp {
+        self.passes.first.date
+    }
+
+    /// The passes as they would be from a minute on.
+    fn since(&self, low_minute: Option<Minute>) -> Passes {
+        let mut passes = self.passes.clone();
+        if let Some(low_minute) = low_minute {
+            for pass in [&mut passes.first, &mut passes.second] {
+                pass.objects.retain(|listed| listed.key.minute >= low_minute);
+            }
+        }
+        passes
+    }
+
+    fn known(&self, key: &str) -> Option<Footer> {
+        self.footers.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn keep(&self, key: &str, footer: &Footer) {
+        self.footers.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), footer.clone());
+    }
+
+    /// An object's footer, read once.
+    async fn footer(&self, store: &dyn Store, key: &str, size: u64) -> Result<Footer, object::Error> {
+        if let Some(footer) = self.known(key) {
+            return Ok(footer);
+        }
+        let footer = Object::read_footer(store, key, size).await?;
+        self.keep(key, &footer);
+        Ok(footer)
+    }
+
+    /// The tables that some objects have rows for. What can't be read is passed over: whoever uses it will say so.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn tables(
+        &self,
+        store: &dyn Store,
+        objects: impl IntoIterator<Item = Listed>,
+    ) -> Result<BTreeSet<String>, Error> {
+        let mut tables = BTreeSet::new();
+        let mut footers = stream::iter(objects)
+            .map(|listed| async move { self.footer(store, &listed.key.to_string(), listed.size).await })
+            .buffered(FOOTERS_AT_ONCE);
+        while let Some(footer) = footers.next().await {
+            match footer {
+                Ok(footer) => tables.extend(footer.tables.into_iter().filter(|t| t.rows > 0).map(|t| t.name)),
+                Err(object::Error::Store(error)) if !error.is_not_found() => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
+        Ok(tables)
+    }
+}
+
 /// Lists a pipeline's staged objects from a minute on and reads their footers. Those of `folded` are settled whole and left
 /// out; those of `damaged` are known to be unreadable, whatever their footers say. The ledger says which topics began anew.
+/// With what is `shared` nothing is listed again, and no footer read twice.
 pub(crate) async fn take(
     store: &dyn Store,
     pipeline: &PipelineId,
@@ -88,8 +178,12 @@ pub(crate) async fn take(
     folded: &BTreeSet<String>,
     damaged: &BTreeMap<String, String>,
     ledger: Option<&Ledger>,
+    shared: Option<&Shared>,
 ) -> Result<Intake, Error> {
-    let mut passes = list::two_passes(store, pipeline, low_minute).await?;
+    let mut passes = match shared {
+        Some(shared) => shared.since(low_minute),
+        None => list::two_passes(store, pipeline, low_minute).await?,
+    };
     for pass in [&mut passes.first, &mut passes.second] {
         pass.objects.retain(|o| !folded.contains(&o.key.to_string()));
     }
@@ -103,10 +197,11 @@ pub(crate) async fn take(
         date,
         may_skip: false,
     };
-    let first = open_all(store, pipeline, passes.first.objects, damaged, ledger, &mut intake.quarantined).await?;
+    let opening = Opening { store, pipeline, damaged, ledger, shared };
+    let first = opening.all(passes.first.objects, &mut intake.quarantined).await?;
     let second: Vec<Listed> =
         passes.second.objects.into_iter().filter(|o| !known.contains(&o.key.to_string())).collect();
-    let second = open_all(store, pipeline, second, damaged, ledger, &mut intake.quarantined).await?;
+    let second = opening.all(second, &mut intake.quarantined).await?;
 
     let coverages = |found: &[Found]| -> Vec<Coverage> { found.iter().map(|f| f.footer.coverage.clone()).collect() };
     let (first_coverage, second_coverage) = (coverages(&first), coverages(&second));
@@ -135,59 +230,77 @@ fn counted(ledger: Option<&Ledger>, at: &TopicPartition, minute: Minute) -> Topi
     ledger.map_or_else(|| at.clone(), |ledger| ledger.counted(at, minute))
 }
 
-async fn open_all(
-    store: &dyn Store,
-    pipeline: &PipelineId,
-    listed: Vec<Listed>,
-    damaged: &BTreeMap<String, String>,
-    ledger: Option<&Ledger>,
-    quarantined: &mut Vec<(String, Minute, String)>,
-) -> Result<Vec<Found>, Error> {
-    let mut found = Vec::with_capacity(listed.len());
-    // In the order listed, whichever answers first: of several failures the first one's is told.
-    let mut footers = stream::iter(listed)
-        .map(|object| async move {
-            let key = object.key.to_string();
-            let footer = match damaged.get(&key) {
-                Some(why) => Err(why),
-                None => Ok(Object::read_footer(store, &key, object.size).await),
-            };
-            (key, object, footer)
-        })
-        .buffered(FOOTERS_AT_ONCE);
-    while let Some((key, object, footer)) = footers.next().await {
-        let (minute, hash) = (object.key.minute, object.key.hash);
-        let footer = match footer {
-            Ok(footer) => footer,
-            Err(why) => {
-                quarantined.push((key, minute, why.clone()));
-                continue;
-            }
-        };
-        match footer {
-            Ok(footer) if footer.pipeline_id != *pipeline => {
-                let why = format!("it says that it belongs to pipeline `{}`", footer.pipeline_id);
-                quarantined.push((key, minute, why));
-            }
-            // Its own rows were overwritten with those of another, which would be settled in their place.
-            Ok(footer) if footer.minute != minute || footer.hash.is_some_and(|own| own != hash) => {
-                let own = footer.hash.map_or_else(String::new, |own| format!(" as {own}"));
-                let why = format!("it was written in minute {}{own}: it is a copy of another object", footer.minute);
-                quarantined.push((key, minute, why));
-            }
-            Ok(mut footer) => match footer.coverage.renamed(|at| counted(ledger, at, minute)) {
-                Ok(coverage) => {
-                    footer.coverage = coverage;
-                    found.push(Found { key, minute, size: object.size, footer, limits: None });
-                }
-                Err(fault) => quarantined.push((key, minute, fault.to_string())),
-            },
-            Err(error @ object::Error::Corrupt { .. }) => quarantined.push((key, minute, error.to_string())),
-            // Maintenance removes settled objects while we list; one that is gone was settled.
-            Err(object::Error::Store(store::Error::NotFound { .. })) => {}
-            Err(object::Error::Store(error)) => return Err(error.into()),
-            Err(source) => return Err(Error::object(key, source)),
+/// What opening listed objects takes.
+#[derive(Clone, Copy)]
+struct Opening<'a> {
+    store: &'a dyn Store,
+    pipeline: &'a PipelineId,
+    damaged: &'a BTreeMap<String, String>,
+    ledger: Option<&'a Ledger>,
+    shared: Option<&'a Shared>,
+}
+
+impl Opening<'_> {
+    async fn footer(self, key: &str, size: u64) -> Result<Footer, object::Error> {
+        match self.shared {
+            Some(shared) => shared.footer(self.store, key, size).await,
+            None => Object::read_footer(self.store, key, size).await,
         }
     }
-    Ok(found)
+
+    async fn all(
+        self,
+        listed: Vec<Listed>,
+        quarantined: &mut Vec<(String, Minute, String)>,
+    ) -> Result<Vec<Found>, Error> {
+        let Opening { pipeline, damaged, ledger, .. } = self;
+        let mut found = Vec::with_capacity(listed.len());
+        // In the order listed, whichever answers first: of several failures the first one's is told.
+        let mut footers = stream::iter(listed)
+            .map(|object| async move {
+                let key = object.key.to_string();
+                let footer = match damaged.get(&key) {
+                    Some(why) => Err(why),
+                    None => Ok(self.footer(&key, object.size).await),
+                };
+                (key, object, footer)
+            })
+            .buffered(FOOTERS_AT_ONCE);
+        while let Some((key, object, footer)) = footers.next().await {
+            let (minute, hash) = (object.key.minute, object.key.hash);
+            let footer = match footer {
+                Ok(footer) => footer,
+                Err(why) => {
+                    quarantined.push((key, minute, why.clone()));
+                    continue;
+                }
+            };
+            match footer {
+                Ok(footer) if footer.pipeline_id != *pipeline => {
+                    let why = format!("it says that it belongs to pipeline `{}`", footer.pipeline_id);
+                    quarantined.push((key, minute, why));
+                }
+                // Its own rows were overwritten with those of another, which would be settled in their place.
+                Ok(footer) if footer.minute != minute || footer.hash.is_some_and(|own| own != hash) => {
+                    let own = footer.hash.map_or_else(String::new, |own| format!(" as {own}"));
+                    let why =
+                        format!("it was written in minute {}{own}: it is a copy of another object", footer.minute);
+                    quarantined.push((key, minute, why));
+                }
+                Ok(mut footer) => match footer.coverage.renamed(|at| counted(ledger, at, minute)) {
+                    Ok(coverage) => {
+                        footer.coverage = coverage;
+                        found.push(Found { key, minute, size: object.size, footer, limits: None });
+                    }
+                    Err(fault) => quarantined.push((key, minute, fault.to_string())),
+                },
+                Err(error @ object::Error::Corrupt { .. }) => quarantined.push((key, minute, error.to_string())),
+                // Maintenance removes settled objects while we list; one that is gone was settled.
+                Err(object::Error::Store(store::Error::NotFound { .. })) => {}
+                Err(object::Error::Store(error)) => return Err(error.into()),
+                Err(source) => return Err(Error::object(key, source)),
+            }
+        }
+        Ok(found)
+    }
 }

@@ -20,6 +20,7 @@ mod evidence;
 mod history;
 mod intake;
 mod ledger_property;
+mod many;
 pub mod pause;
 pub mod plan;
 mod report;
@@ -33,7 +34,7 @@ mod state;
 pub use bind::{MAPPING_VERSION, bound, table_columns};
 pub use budget::Budget;
 pub use error::Error;
-pub use report::{Report, TableReport};
+pub use report::{Report, TableFailure, TableReport};
 pub use reset::{Reset, ResetPlan};
 pub use run::{Fold, Settings};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::coverage::Filtered;
+use model::failure::Kind;
 use serde::Serialize;
 
 /// One run, or several together.
@@ -65,6 +66,23 @@ pub struct TableReport {
     pub stale: u64,
     /// Data files written.
     pub data_files: u64,
+    /// Why it was not folded, where it is one of many and the others were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<TableFailure>,
+}
+
+/// Why one of many tables was not folded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TableFailure {
+    /// What happens next.
+    pub kind: Kind,
+    /// A dotted, stable name.
+    pub code: String,
+    /// What a person needs to know.
+    pub message: String,
+    /// What a person can do about it, where that is not "run it again".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
 }
 
 impl Report {
@@ -97,6 +115,24 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Adds what came of another table in the same run. Of the objects, which are the same, one table may have used more.
+    pub(crate) fn beside(&mut self, table: Self) {
+        self.tables.extend(table.tables);
+        self.staged_objects = self.staged_objects.max(table.staged_objects);
+        self.staged_bytes = self.staged_bytes.max(table.staged_bytes);
+        self.objects_left = self.objects_left.max(table.objects_left);
+        self.conflicts_retried += table.conflicts_retried;
+        self.quarantined.extend(table.quarantined);
+        self.foreign_keys = self.foreign_keys.max(table.foreign_keys);
+    }
+
+    /// The tables that were not folded, with the reason of each.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, &TableFailure)> {
+        self.tables.iter().filter_map(|table| Some((table.name.as_str(), table.failure.as_ref()?)))
+    }
+}
+
 impl TableReport {
     fn add(&mut self, next: Self) {
         let Self {
@@ -117,7 +153,9 @@ impl TableReport {
             dead_letters,
             stale,
             data_files,
+            failure,
         } = next;
+        self.failure = failure;
         // The newest of those that there are.
         self.snapshot_id = snapshot_id.or(self.snapshot_id);
         self.metadata_location = metadata_location.or_else(|| self.metadata_location.take());

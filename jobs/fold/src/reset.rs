@@ -158,7 +158,8 @@ impl Fold {
 
         let folded = state.folded(store, &self.id).await?;
         let intake =
-            intake::take(store, &self.id, Some(ledger.low_minute), &folded, &BTreeMap::new(), Some(ledger)).await?;
+            intake::take(store, &self.id, Some(ledger.low_minute), &folded, &BTreeMap::new(), Some(ledger), None)
+                .await?;
         let mut contradicting = Vec::new();
         let mut found_in = BTreeSet::new();
         for found in intake.objects.iter().filter(|f| f.footer.coverage.iter().any(|(at, _)| reset.is_about(at))) {

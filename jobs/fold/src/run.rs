@@ -36,9 +36,10 @@ use crate::dedup::{self, Candidates};
 use crate::error::Error;
 use crate::evidence;
 use crate::intake::{self, Found, Intake};
+use crate::many::Given;
 use crate::pause;
 use crate::plan::{Plan, plan};
-use crate::report::{Report, TableReport};
+use crate::report::{Report, TableFailure, TableReport};
 use crate::rows::{self, Rows};
 use crate::state::{self, State};
 
@@ -103,16 +104,36 @@ impl Fold {
     /// See [`Error`]. After any of them the table is as it was or holds the whole commit, and nothing staged is lost.
     pub async fn run(&self) -> Result<Report, Error> {
         pause::refuse(self.store.as_ref(), &self.pipeline.name, Stage::Fold).await?;
-        let budget = self.budget().await?;
+        let last = self.last_run().await?;
+        let budget = self.budget(last.as_ref()).await?;
         if self.settings.dry_run {
-            return self.fold(budget).await;
+            return self.fold(budget, last.as_ref()).await;
         }
         let run = Run::begun(Stage::Fold, self.clock.now(), budget.bytes);
         self.note(&run).await?;
-        let outcome = self.fold(budget).await;
+        let outcome = self.fold(budget, last.as_ref()).await;
         let failure =
             |error: &Error| Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() };
-        let run = run.ended(self.clock.now(), outcome.as_ref().map(figures).map_err(failure));
+        let mut behind = BTreeSet::new();
+        let ended = match &outcome {
+            Err(error) => Err(failure(error)),
+            Ok(report) => {
+                // All may have left something where one has: the budget is of objects, and those are the same.
+                let is_behind = |t: &&TableReport| t.failure.is_some() || t.committed && report.objects_left > 0;
+                behind.extend(report.tables.iter().filter(is_behind).map(|t| t.name.clone()));
+                match report.failures().next() {
+                    None => Ok(figures(report)),
+                    Some((table, TableFailure { kind, code, message, .. })) => {
+                        let others = report.failures().count() - 1;
+                        let others =
+                            if others == 0 { String::new() } else { format!("; {others} other tables failed") };
+                        let message = format!("{table}: {message}{others}");
+                        Err(Failure { kind: *kind, code: code.clone(), message })
+                    }
+                }
+            }
+        };
+        let run = Run { behind, ..run.ended(self.clock.now(), ended) };
         // The work is done or has failed for its own reason: that this note could not be left must not hide it.
         if let Err(error) = self.note(&run).await {
             tracing::warn!(%error, "the run's outcome could not be noted");
@@ -147,12 +168,20 @@ impl Fold {
         Ok(())
     }
 
-    async fn fold(&self, budget: Budget) -> Result<Report, Error> {
+    async fn fold(&self, budget: Budget, last: Option<&Run>) -> Result<Report, Error> {
+        match self.pipeline.has_many() {
+            true => self.fold_many(budget, last).await,
+            false => self.fold_one(budget, None).await,
+        }
+    }
+
+    /// Folds into one table. What is `given` was found of it before.
+    pub(crate) async fn fold_one(&self, budget: Budget, mut given: Option<Given>) -> Result<Report, Error> {
         let mut report = Report { runs: 1, ..Report::default() };
         let mut damaged: BTreeMap<String, String> = BTreeMap::new();
         let mut attempts = 0;
         loop {
-            match self.attempt(&damaged, budget, &mut report).await? {
+            match self.attempt(&damaged, budget, &mut report, given.take()).await? {
                 Ended::Done(table) => {
                     report.tables.push(table);
                     return Ok(report);
@@ -183,19 +212,23 @@ impl Fold {
         damaged: &BTreeMap<String, String>,
         budget: Budget,
         report: &mut Report,
+        given: Option<Given>,
     ) -> Result<Ended, Error> {
-        let loaded = self.catalog.load(&self.pipeline.table.name).await?;
-        let state = match loaded {
-            None => {
-                let name = &self.pipeline.table.name;
-                if let Err(error) = state::never_another(self.store.as_ref(), &self.id, name, None).await {
-                    // Another run may have made the table, and settled into it, since it was asked for.
-                    let made = self.catalog.load(name).await?.is_some();
-                    return if made { Ok(Ended::Again) } else { Err(error) };
+        let (given, shared) = given.map(|given| (given.state, given.shared)).unzip();
+        let state = match given.flatten() {
+            Some(state) => Some(state),
+            None => match self.catalog.load(&self.pipeline.table.name).await? {
+                Some(loaded) => Some(State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?),
+                None => {
+                    let name = &self.pipeline.table.name;
+                    if let Err(error) = state::never_another(self.store.as_ref(), &self.id, name, None).await {
+                        // Another run may have made the table, and settled into it, since it was asked for.
+                        let made = self.catalog.load(name).await?.is_some();
+                        return if made { Ok(Ended::Again) } else { Err(error) };
+                    }
+                    None
                 }
-                None
-            }
-            Some(loaded) => Some(State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?),
+            },
         };
         let low_minute = state.as_ref().filter(|s| !s.first_run).map(|s| s.ledger.low_minute);
         let folded = match &state {
@@ -203,8 +236,10 @@ impl Fold {
             None => BTreeSet::new(),
         };
         let ledger = state.as_ref().map(|s| &s.ledger);
-        let asked = self.clock.now();
-        let mut intake = intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged, ledger).await?;
+        let asked = shared.as_ref().map_or_else(|| self.clock.now(), |shared| shared.asked);
+        let shared = shared.as_deref();
+        let mut intake =
+            intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged, ledger, shared).await?;
         intake.may_skip = self.settings.may_skip;
         if mutation::on(Mutation::LowMinuteByHost) {
             intake.date = self.clock.now();
@@ -217,12 +252,12 @@ impl Fold {
         report.quarantined = intake.quarantined.iter().map(|(key, _, why)| (key.clone(), why.clone())).collect();
         report.foreign_keys = intake.foreign.len() as u64;
 
-        evidence::own_table(&self.pipeline.table.name, &intake)?;
+        self.own_tables(&intake).await?;
         let Some(newest) = intake.newest() else {
             return match state {
                 Some(state) => {
                     let plan = plan(&state.ledger, &Undelivered::default(), &intake);
-                    self.stay(state, &plan, intake.date).await
+                    self.stay(state, &plan, &intake).await
                 }
                 None => Ok(Ended::Done(self.unchanged())),
             };
@@ -232,7 +267,7 @@ impl Fold {
             None if self.settings.dry_run => {
                 let empty = Ledger::empty(Timestamp::from_micros(0).minute());
                 let plan = plan(&empty, &Undelivered::default(), &intake);
-                return Ok(Ended::Done(self.planned(&plan)));
+                return Ok(Ended::Done(self.planned(&plan, &intake)));
             }
             None => match self.create(&newest.footer).await? {
                 Some(loaded) => State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?,
@@ -260,7 +295,11 @@ impl Fold {
             }
         }
         if plan.is_empty() || self.settings.dry_run {
-            return self.stay(state, &plan, intake.date).await;
+            return self.stay(state, &plan, &intake).await;
+        }
+        if self.may_wait(&state, &intake, &plan) {
+            let metadata_location = Some(state.loaded.metadata_location);
+            return Ok(Ended::Done(TableReport { metadata_location, ..self.unchanged() }));
         }
         let binding = match &state.binding {
             Some(binding) => binding.clone(),
@@ -279,7 +318,7 @@ impl Fold {
         if judgement.is_empty() {
             // Everything that was new had been dead before, and is so again.
             plan.judgement = judgement;
-            return self.stay(state, &plan, intake.date).await;
+            return self.stay(state, &plan, &intake).await;
         }
         let attempt = Attempt {
             store: self.store.as_ref(),
@@ -292,6 +331,18 @@ impl Fold {
             date: intake.date,
         };
         self.commit(&attempt, state, files).await
+    }
+
+    /// Rows staged for a table that is not the pipeline's would be settled here without being anywhere. Those that are for
+    /// another of its tables must not be forgotten.
+    async fn own_tables(&self, intake: &Intake) -> Result<(), Error> {
+        if self.pipeline.route.is_none() {
+            return evidence::own_table(&self.pipeline.table.name, intake);
+        }
+        let mut known = BTreeSet::from([self.pipeline.table.name.clone()]);
+        let tables = intake.objects.iter().flat_map(|found| &found.footer.tables).filter(|table| table.rows > 0);
+        let names: BTreeSet<&str> = tables.map(|table| table.name.as_str()).collect();
+        self.meet(names, &mut known).await
     }
 
     /// Leaves in an intake what the budget allows. Gives how many objects wait, and the table's undelivered offsets where they
@@ -335,7 +386,11 @@ impl Fold {
     async fn create(&self, footer: &staging::footer::Footer) -> Result<Option<Loaded>, Error> {
         let name = &self.pipeline.table.name;
         let fault = |source: Fault| Error::table(name.to_string(), source);
-        let columns = bind::columns(&self.pipeline, footer)?;
+        let mut columns = bind::columns(&self.pipeline, footer)?;
+        // The footer speaks for all tables of a pipeline, of which this one may be the only one that asks for it.
+        if let (Some(_), Some(within)) = (&self.pipeline.route, &self.pipeline.table.dedup_within) {
+            columns.iter_mut().filter(|column| column.name == within.column).for_each(|column| column.required = true);
+        }
         let schema = Arc::new(schema::iceberg_schema(&columns).map_err(fault)?);
         let spec = partition::spec(&schema, &self.pipeline.table.partition_by).map_err(fault)?;
         let order = sort::order(&schema, &self.pipeline.table.sort_by).map_err(fault)?;
@@ -591,11 +646,20 @@ impl Fold {
         TableReport { name: self.pipeline.table.name.to_string(), ..TableReport::default() }
     }
 
-    pub(crate) fn planned(&self, plan: &Plan) -> TableReport {
+    pub(crate) fn planned(&self, plan: &Plan, intake: &Intake) -> TableReport {
         let counts = plan.judgement.counts();
         let decided: u64 = plan.judgement.partitions.values().map(|s| s.decided.count()).sum();
         // One row a record, as long as nothing explodes, and before rows are compared; a commit says what was really added.
-        self.counted(Counts { rows_added: decided - counts.filtered.values().sum::<u64>(), ..counts })
+        let mut rows_added = decided - counts.filtered.values().sum::<u64>();
+        if self.pipeline.route.is_some() {
+            // Most records may be another table's.
+            let name = self.pipeline.table.name.to_string();
+            let admitted =
+                intake.objects.iter().zip(&plan.judgement.admitted).filter(|(_, offsets)| !offsets.is_empty());
+            let staged: u64 = admitted.filter_map(|(found, _)| found.footer.table(&name)).map(|table| table.rows).sum();
+            rows_added = rows_added.min(staged);
+        }
+        self.counted(Counts { rows_added, ..counts })
     }
 
     fn counted(&self, counts: Counts) -> TableReport {
@@ -638,17 +702,17 @@ fn figures(report: &Report) -> BTreeMap<String, u64> {
         ("quarantined".to_owned(), report.quarantined.len() as u64),
         ("conflicts_retried".to_owned(), u64::from(report.conflicts_retried)),
     ]);
+    let mut most = |name: &str, n: u64| {
+        let figure: &mut u64 = figures.entry(name.to_owned()).or_default();
+        *figure = n.max(*figure);
+    };
     for table in &report.tables {
-        for (name, n) in [
-            ("rows_added", table.rows_added),
-            ("duplicates", table.duplicates),
-            ("undelivered", table.undelivered),
-            ("dead_letters", table.dead_letters),
-            ("filtered", table.filtered.values().sum()),
-        ] {
-            let figure: &mut u64 = figures.entry(name.to_owned()).or_default();
-            *figure = figure.saturating_add(n);
-        }
+        // Of records that no row was made of each table's ledger tells the same.
+        most("duplicates", table.duplicates);
+        most("undelivered", table.undelivered);
+        most("dead_letters", table.dead_letters);
+        most("filtered", table.filtered.values().sum());
     }
+    most("rows_added", report.tables.iter().map(|table| table.rows_added).sum());
     figures
 }

@@ -41,6 +41,7 @@ mod epochs;
 mod faults;
 mod gone;
 mod history;
+mod many;
 mod reading;
 mod rewinds;
 mod simulated;
@@ -116,7 +117,11 @@ impl World {
 
     /// Every row's (partition, offset), sorted, repeats and all.
     async fn rows(&self) -> Vec<(i32, i64)> {
-        let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await.unwrap() else { return Vec::new() };
+        self.rows_of(&self.pipeline.table.name).await
+    }
+
+    async fn rows_of(&self, table: &TableName) -> Vec<(i32, i64)> {
+        let Some(loaded) = self.catalog.load(table).await.unwrap() else { return Vec::new() };
         let io = storage::local();
         let plan = scan::plan(&loaded.metadata, &io, &Request::default()).await.unwrap();
         let batches: Vec<RecordBatch> = plan.execute(io).try_collect().await.unwrap();

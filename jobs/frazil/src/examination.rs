@@ -87,6 +87,10 @@ impl Examination {
                 // Of others only their topics are asked for.
                 Err(_) if asked.as_ref().is_some_and(|asked| *asked != path) => {}
                 Err(pipeline::Error::Faults(found)) => faults.extend(found),
+                // Named by a person it is a slip of the command; found in the folder it is the folder's fault.
+                Err(pipeline::Error::Unreadable { path, source }) if asked.is_none() => {
+                    faults.push(unreadable(path, &source));
+                }
                 Err(error) => return Err(misread(&error)),
             }
         }
@@ -96,7 +100,7 @@ impl Examination {
                 examinee.faults.retain(|fault| fault.code != code::UNKNOWN_VARIABLE);
             }
         }
-        topics_taken(&mut pipelines);
+        topics_taken(&mut pipelines, asked.as_deref());
         pipelines.retain(|examinee| asked.as_ref().is_none_or(|asked| *asked == examinee.path));
         Ok(Self { environment, faults, pipelines })
     }
@@ -128,8 +132,17 @@ fn chosen(session: &Session<'_>) -> Result<(Environment, Vec<Fault>), Failure> {
             Err(error) => Err(misread(&error)),
         },
         Err(pipeline::Error::Faults(faults)) => Ok((without_file(&folder), faults)),
+        Err(pipeline::Error::Unreadable { path, source }) => {
+            Ok((without_file(&folder), vec![unreadable(path, &source)]))
+        }
         Err(error) => Err(misread(&error)),
     }
+}
+
+/// A file that is there and can't be read.
+fn unreadable(file: PathBuf, error: &std::io::Error) -> Fault {
+    let message = format!("it can't be read: {error}");
+    Fault { file, line: 1, column: 1, code: code::UNREADABLE, message, nearest: None }
 }
 
 /// What there is of an environment whose file is no TOML: where the project is.
@@ -314,32 +327,35 @@ fn nearest(message: &str) -> Option<String> {
     Some(offered.split_once('`')?.0.to_owned())
 }
 
-/// Topics that two pipelines read: a record would be two pipelines' to settle.
-fn topics_taken(pipelines: &mut [Examinee]) {
-    let mut readers: BTreeMap<(Option<String>, String), Vec<String>> = BTreeMap::new();
-    for pipeline in pipelines.iter().filter_map(|examinee| examinee.examined.pipeline.as_ref()) {
-        for topic in &pipeline.source.topics {
-            let topic = (pipeline.source.name.clone(), topic.clone());
-            readers.entry(topic).or_default().push(pipeline.name.clone());
+/// Topics that several pipelines read: a record would be theirs all to settle. Said once of each, at the pipeline that was asked for,
+/// else at the first.
+fn topics_taken(pipelines: &mut [Examinee], asked: Option<&Path>) {
+    let mut readers: BTreeMap<(Option<String>, String), Vec<usize>> = BTreeMap::new();
+    for (at, examinee) in pipelines.iter().enumerate() {
+        if let Some(pipeline) = &examinee.examined.pipeline {
+            for topic in &pipeline.source.topics {
+                let all = readers.entry((pipeline.source.name.clone(), topic.clone())).or_default();
+                if all.last() != Some(&at) {
+                    all.push(at);
+                }
+            }
         }
     }
-    for examinee in pipelines {
-        let Some(pipeline) = &examinee.examined.pipeline else { continue };
-        for (n, topic) in pipeline.source.topics.iter().enumerate() {
-            let all = readers.get(&(pipeline.source.name.clone(), topic.clone()));
-            let others: Vec<&str> =
-                all.into_iter().flatten().map(String::as_str).filter(|name| *name != pipeline.name).collect();
-            if others.is_empty() {
-                continue;
-            }
-            let message = format!(
-                "the topic `{topic}` is read by {} too: a topic belongs to one pipeline; where two clusters have one of this \
-                 name, say which with `name` under [source]",
-                others.join(" and ")
-            );
-            let fault = examinee.examined.fault(&format!("source.topics[{n}]"), code::TOPIC_TAKEN, message, None);
-            examinee.faults.push(fault);
-        }
+    for ((_, topic), all) in readers.into_iter().filter(|(_, all)| all.len() > 1) {
+        let is_asked = |at: &&usize| pipelines.get(**at).is_some_and(|examinee| Some(examinee.path.as_path()) == asked);
+        let Some(told) = all.iter().find(is_asked).or(all.first()).copied() else { continue };
+        let name = |at: &usize| Some(pipelines.get(*at)?.examined.pipeline.as_ref()?.name.as_str());
+        let others: Vec<&str> = all.iter().filter(|at| **at != told).filter_map(name).collect();
+        let message = format!(
+            "the topic `{topic}` is read by {} too: a topic belongs to one pipeline; where two clusters have one of this \
+             name, say which with `name` under [source]",
+            others.join(" and ")
+        );
+        let Some(examinee) = pipelines.get_mut(told) else { continue };
+        let topics = examinee.examined.pipeline.iter().flat_map(|pipeline| &pipeline.source.topics);
+        let place = topics.enumerate().find(|(_, known)| **known == topic).map_or(0, |(n, _)| n);
+        let fault = examinee.examined.fault(&format!("source.topics[{place}]"), code::TOPIC_TAKEN, message, None);
+        examinee.faults.push(fault);
     }
 }
 

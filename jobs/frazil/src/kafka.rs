@@ -1,5 +1,6 @@
 //! Kafka as the command line reaches it: the flags of Kafka's own tools, and failures as commands say them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use kafka::{Given, Login, Settings, Tokens};
@@ -19,14 +20,15 @@ fn block<'e>(flags: &arguments::Kafka, environment: &'e Environment) -> Option<&
     environment.kafka.as_ref().filter(|_| !is_named)
 }
 
-/// The client settings that the flags name, or else the environment. Every fault is said at once.
+/// The client settings that the flags name, or else the environment. Every fault is said at once, and what has no effect beside
+/// it.
 ///
 /// # Errors
 /// When the file can't be read, or a line of it can't be used.
 pub(crate) fn settings(
     flags: &arguments::Kafka,
     environment: &Environment,
-    session: &Session<'_>,
+    session: &mut Session<'_>,
 ) -> Result<Settings, Failure> {
     let block = block(flags, environment);
     let path = flags.command_config.as_ref().or(block.and_then(|block| block.command_config.as_ref()));
@@ -44,7 +46,7 @@ pub(crate) fn settings(
         file: text.as_deref().map(|text| (name.as_str(), text)),
         properties: &flags.command_property,
     };
-    Settings::read(&given).map_err(|faults| match &faults.0[..] {
+    let settings = Settings::read(&given).map_err(|faults| match &faults.0[..] {
         [fault] => {
             let message = format!("{}: {}", fault.place, fault.message);
             Failure::usage("kafka.settings", message).remedy(&fault.remedy)
@@ -54,7 +56,11 @@ pub(crate) fn settings(
             let message = format!("client settings that can't be used:\n{}", lines.join("\n"));
             Failure::usage("kafka.settings", message).remedy("mend these lines")
         }
-    })
+    })?;
+    for line in settings.without_effect() {
+        session.output.note(line);
+    }
+    Ok(settings)
 }
 
 /// Whoever makes the tokens that these settings ask for, once one was made; none where they ask for none.
@@ -73,11 +79,11 @@ pub(crate) fn tokens(settings: &Settings, session: &Session<'_>) -> Result<Optio
 /// What is wrong with the client settings that an environment names.
 pub(crate) fn faults(environment: &Environment) -> Vec<pipeline::Fault> {
     let Some(block) = &environment.kafka else { return Vec::new() };
-    let file = block.command_config.clone().unwrap_or_default();
-    let fault = |line: usize, message: String| pipeline::Fault {
-        file: file.clone(),
+    let file = environment.root.clone().unwrap_or_default().join(pipeline::environment::FILE);
+    let fault = |file: &Path, (line, column): (usize, usize), message: String| pipeline::Fault {
+        file: file.to_owned(),
         line,
-        column: 1,
+        column,
         code: pipeline::fault::code::CLIENT,
         message,
         nearest: None,
@@ -86,7 +92,10 @@ pub(crate) fn faults(environment: &Environment) -> Vec<pipeline::Fault> {
         None => None,
         Some(path) => match std::fs::read_to_string(path) {
             Ok(text) => Some(text),
-            Err(error) => return vec![fault(1, format!("the client settings can't be read: {error}"))],
+            Err(error) => {
+                let message = format!("the client settings {} can't be read: {error}", path.display());
+                return vec![fault(&file, block.command_config_at, message)];
+            }
         },
     };
     let given = Given {
@@ -95,8 +104,16 @@ pub(crate) fn faults(environment: &Environment) -> Vec<pipeline::Fault> {
         properties: &[],
     };
     let Err(faults) = Settings::read(&given) else { return Vec::new() };
-    let line = |place: &str| place.rsplit(':').next().and_then(|line| line.parse().ok()).unwrap_or(1);
-    faults.0.into_iter().map(|f| fault(line(&f.place), format!("{}; {}", f.message, f.remedy))).collect()
+    let line = |place: &str| place.rsplit(':').next().and_then(|line| line.parse().ok());
+    let said = |f: &kafka::Fault| {
+        let message = format!("{}; {}", f.message, f.remedy);
+        match (line(&f.place), &block.command_config) {
+            (Some(line), Some(file)) => fault(file, (line, 1), message),
+            // What is in no line: there should be one, here or there.
+            _ => fault(&file, block.at, message),
+        }
+    };
+    faults.0.iter().map(said).collect()
 }
 
 /// A client's failure, as the command line says it.

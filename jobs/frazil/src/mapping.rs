@@ -1,6 +1,6 @@
 //! An event source mapping for machines without Lambda. Pollers read a topic's partitions, form events as AWS does (batch
 //! size, window, 6 MB of JSON, order within a partition), invoke the ingest function, and commit offsets once it has
-//! answered. What fails comes again, whole or cut in two; nothing is ever skipped.
+//! answered. What fails comes again, whole, cut in two or as far as an answer says; nothing is ever skipped.
 //!
 //! Offsets are committed to a consumer group so that the next run goes on from there. They are no truth: what comes twice
 //! enters the table once, whatever they say.
@@ -9,16 +9,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kafka::consumer::Place;
 
+pub(crate) mod endpoint;
+mod ends;
 mod folds;
+mod function;
+mod listen;
+mod part;
 mod partitions;
 mod poller;
+mod readiness;
 mod work;
 
+pub(crate) use listen::Listening;
+pub(crate) use readiness::Readiness;
 pub(crate) use work::{Outcome, Read, Work};
 
 /// How events are formed and tried again.
@@ -32,6 +40,10 @@ pub(crate) struct Settings {
     pub(crate) bisect: bool,
     /// End once nothing came for so long.
     pub(crate) idle: Option<Duration>,
+    /// Fail once nothing went on for so long; never where absent.
+    pub(crate) wait: Option<Duration>,
+    /// Whether an answer may name records that were not stored.
+    pub(crate) partial: bool,
 }
 
 /// What pollers tell those beside them.
@@ -49,6 +61,8 @@ pub(crate) struct Shared {
     added: Mutex<BTreeMap<usize, Vec<(Place, i64)>>>,
     /// Pollers that have ended.
     ended: AtomicUsize,
+    /// Who is told what keeps the mapping from its work, where somebody asks.
+    readiness: Option<Arc<Readiness>>,
 }
 
 /// What is staged and not folded, as far as this process has staged it.
@@ -61,6 +75,17 @@ pub(crate) struct Waiting {
 }
 
 impl Shared {
+    fn new(readiness: Option<Arc<Readiness>>) -> Self {
+        Self { readiness, ..Self::default() }
+    }
+
+    /// What keeps folds from the table, if anything does.
+    fn say_folds(&self, why: Option<String>) {
+        if let Some(readiness) = &self.readiness {
+            readiness.folds(why);
+        }
+    }
+
     /// Takes what waits for a fold: the fold that follows will find it.
     pub(crate) fn take_waiting(&self) -> Waiting {
         std::mem::take(&mut *self.locked())

@@ -13,8 +13,14 @@ use model::clock::SystemClock;
 use model::id::SystemIds;
 use serde_json::{Value, json};
 
+#[cfg(feature = "kafka")]
+#[path = "manners/clients.rs"]
+mod clients;
 #[path = "manners/decisions.rs"]
 mod decisions;
+#[cfg(unix)]
+#[path = "manners/files.rs"]
+mod files;
 #[path = "manners/planning.rs"]
 mod planning;
 #[path = "manners/process.rs"]

@@ -1,5 +1,8 @@
 //! Staged objects: every one is looked at, also those from before the minute that folds list from.
 
+use std::collections::BTreeMap;
+
+use fold::Fold;
 use fold::retained::{Need, Retained};
 use model::mutation::{self, Mutation};
 use staging::list::{self, Listed};
@@ -9,36 +12,59 @@ use crate::error::Error;
 use crate::report::Report;
 use crate::run::Maintain;
 
+/// One of the tables that staged objects feed, with what is known of its past.
+struct Fed {
+    fold: Fold,
+    retained: Retained,
+}
+
 impl Maintain {
     pub(crate) async fn staging(&self) -> Result<Report, Error> {
-        let (store, table) = (self.fold.store.as_ref(), self.fold.pipeline.table.name.to_string());
-        let mut report = Report { name: table, action: "staging", ..Report::default() };
+        let store = self.fold.store.as_ref();
+        let name = self.fold.pipeline.table.name.to_string();
+        let mut report = Report { name, action: "staging", ..Report::default() };
         let listing = list::list_all(store, &self.fold.id, None).await?;
         report.files_before = listing.objects.len() as u64;
         report.files_after = report.files_before;
         let before = self.before(listing.date);
-        let Some(mut retained) = self.fold.retained(before).await? else {
+        let mut fed = BTreeMap::new();
+        for table in self.fold.tables().await? {
+            let fold = self.fold.of(&table);
+            // A table that was never folded begins with the oldest object, and would miss what lies between those that stay.
+            let Some(retained) = fold.retained(before).await? else {
+                report.held_by = Some(match self.fold.pipeline.has_many() {
+                    true => format!("nothing was folded into {table} yet"),
+                    false => "the pipeline has not folded yet".to_owned(),
+                });
+                return Ok(report);
+            };
+            if retained.then.is_none() {
+                let which = if self.fold.pipeline.has_many() { format!(" of {table}") } else { String::new() };
+                report.held_by.get_or_insert(format!(
+                    "no retained snapshot{which} of the pipeline is from before {before}: the table is younger, or its \
+                     snapshots expire sooner than the retention"
+                ));
+            }
+            fed.insert(table.to_string(), Fed { fold, retained });
+        }
+        if fed.is_empty() {
             report.held_by = Some("the pipeline has not folded yet".to_owned());
             return Ok(report);
-        };
-        if retained.then.is_none() {
-            report.held_by = Some(format!(
-                "no retained snapshot of the pipeline is from before {before}: the table is younger, or its snapshots expire \
-                 sooner than the retention"
-            ));
         }
         for listed in listing.objects {
             // No snapshot that is old enough can have settled what was staged after it.
             if listed.key.minute.start() > before {
                 break;
             }
-            self.staged(&listed, &mut retained, &mut report).await?;
+            self.staged(&listed, &mut fed, &mut report).await?;
         }
-        self.settlements(&retained, before, &mut report).await?;
+        for fed in fed.values() {
+            self.settlements(&fed.retained, before, &mut report).await?;
+        }
         Ok(report)
     }
 
-    async fn staged(&self, listed: &Listed, retained: &mut Retained, report: &mut Report) -> Result<(), Error> {
+    async fn staged(&self, listed: &Listed, fed: &mut BTreeMap<String, Fed>, report: &mut Report) -> Result<(), Error> {
         let (store, key) = (self.fold.store.as_ref(), listed.key.to_string());
         let footer = match Object::read_footer(store, &key, listed.size).await {
             Ok(footer) => footer,
@@ -58,12 +84,20 @@ impl Maintain {
             report.unreadable += 1;
             return Ok(());
         }
-        let elsewhere = footer.tables.iter().any(|t| t.rows > 0 && t.name != report.name);
-        let need = match &mut retained.then {
-            Some(then) if !elsewhere => self.fold.need(then, &key, listed.key.minute, &footer).await?,
-            Some(_) => Need::Unsettled,
-            None => Need::Unproved,
-        };
+        let elsewhere = footer.tables.iter().any(|t| t.rows > 0 && !fed.contains_key(&t.name));
+        let mut need = if elsewhere { Need::Unsettled } else { Need::Settled };
+        // In every table: each counts the others' records as passed, and those of objects that are gone as never delivered.
+        let mut is_passed = false;
+        for Fed { fold, retained } in fed.values_mut() {
+            if need == Need::Unsettled {
+                break;
+            }
+            need = need.max(match &mut retained.then {
+                Some(then) => fold.need(then, &key, listed.key.minute, &footer).await?,
+                None => Need::Unproved,
+            });
+            is_passed = listed.key.minute < retained.low_minute;
+        }
         let need = if mutation::on(Mutation::UnsettledExpired) { Need::Settled } else { need };
         match need {
             Need::Settled => {
@@ -77,7 +111,7 @@ impl Maintain {
             Need::Unproved => report.unproved += 1,
             Need::Unsettled => {
                 report.unsettled += 1;
-                if listed.key.minute < retained.low_minute {
+                if is_passed {
                     tracing::warn!(key, "a staged object is not settled, and folds do not list it any more");
                     report.overlooked.push(key.clone());
                 }

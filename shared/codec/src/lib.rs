@@ -18,6 +18,7 @@ pub mod payload;
 mod pii;
 pub mod protobuf;
 mod rejection;
+pub mod routing;
 mod rows;
 pub mod source;
 #[cfg(test)]

@@ -2,15 +2,13 @@
 
 use std::fmt::Write as _;
 
+use hmac::{Hmac, KeyInit, Mac};
 use model::secret::Secret;
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
-/// HMAC-SHA-256 (RFC 2104) under one key, both of its first blocks taken in.
+/// HMAC-SHA-256 (RFC 2104) under one key, taken in once.
 #[derive(Clone)]
-pub(crate) struct Hasher {
-    inner: Sha256,
-    outer: Sha256,
-}
+pub(crate) struct Hasher(Hmac<Sha256>);
 
 impl std::fmt::Debug for Hasher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -18,27 +16,20 @@ impl std::fmt::Debug for Hasher {
     }
 }
 
-/// What SHA-256 takes in at once.
-const BLOCK: usize = 64;
-
 impl Hasher {
     pub(crate) fn new(salt: &Secret) -> Self {
-        let mut key = [0; BLOCK];
-        let given = salt.reveal();
-        match key.get_mut(..given.len()) {
-            Some(start) => start.copy_from_slice(given),
-            // A longer key is its digest.
-            None => key.iter_mut().zip(Sha256::digest(given)).for_each(|(to, from)| *to = from),
-        }
-        let keyed = |pad: u8| Sha256::new().chain_update(key.map(|byte| byte ^ pad));
-        Self { inner: keyed(0x36), outer: keyed(0x5c) }
+        #[expect(
+            clippy::expect_used,
+            reason = "other codes refuse keys of some lengths, and the signature is theirs too"
+        )]
+        Self(Hmac::new_from_slice(salt.reveal()).expect("HMAC takes keys of any length"))
     }
 
     /// The hash, 64 lower-case hexadecimal digits.
     pub(crate) fn hash(&self, value: &[u8]) -> String {
-        let inner = self.inner.clone().chain_update(value).finalize();
-        let mut text = String::with_capacity(2 * inner.len());
-        for byte in self.outer.clone().chain_update(inner).finalize() {
+        let code = self.0.clone().chain_update(value).finalize().into_bytes();
+        let mut text = String::with_capacity(2 * code.len());
+        for byte in code {
             let _infallible = write!(text, "{byte:02x}");
         }
         text

@@ -122,7 +122,8 @@ impl ClientContext for Context {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        if let Some(code) = error.rdkafka_error_code() {
+        // That a partition has no further record comes this way, too.
+        if let Some(code) = error.rdkafka_error_code().filter(|code| *code != RDKafkaErrorCode::PartitionEOF) {
             // "All brokers are down" follows on what says why.
             let is_summary = code == RDKafkaErrorCode::AllBrokersDown;
             self.say(Error::of(code, reason, &self.servers), is_summary);
@@ -191,4 +192,25 @@ pub(crate) fn config<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Cli
         config.set(key, value);
     }
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Given;
+
+    #[test]
+    fn the_end_of_a_partition_is_no_trouble_and_what_says_most_is_kept() {
+        let settings = Settings::read(&Given { bootstrap_servers: Some("b:1"), ..Given::default() }).unwrap();
+        let context = Context::new(&settings, None).unwrap();
+        let hear = |code, reason| ClientContext::error(&context, KafkaError::Global(code), reason);
+        hear(RDKafkaErrorCode::PartitionEOF, "no more");
+        assert_eq!(context.last(), None);
+        hear(RDKafkaErrorCode::Authentication, "who are you");
+        hear(RDKafkaErrorCode::PartitionEOF, "no more");
+        hear(RDKafkaErrorCode::AllBrokersDown, "1/1 brokers are down");
+        assert!(matches!(context.last(), Some(Error::Refused { why, .. }) if why == "who are you"));
+        context.well();
+        assert_eq!(context.last(), None);
+    }
 }

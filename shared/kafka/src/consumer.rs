@@ -13,6 +13,7 @@ use rdkafka::message::{BorrowedMessage, Headers, Message, Timestamp};
 use rdkafka::util::Timeout;
 
 use crate::client::{self, Context, HEAR, HEAR_TIMES, Tokens, config};
+use crate::commits::Commits;
 use crate::error::Error;
 use crate::settings::Settings;
 
@@ -23,6 +24,18 @@ const ASK: Duration = Duration::from_secs(20);
 /// How often a group's coordinator is asked again while it is being found, and how long after the last answer.
 const COORDINATOR_TRIES: u32 = 40;
 const COORDINATOR_WAIT: Duration = Duration::from_millis(500);
+
+/// How long a question may take that is asked again and again.
+const GLANCE: Duration = Duration::from_secs(5);
+
+/// What a consumer says beside its records.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Says {
+    /// Where a partition's records end: see [`Next::End`].
+    pub ends: bool,
+    /// What it is asked of a partition's end holds for records of transactions that are still open, too.
+    pub open_transactions: bool,
+}
 
 /// Where reading starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +127,8 @@ impl Record<'_> {
 pub enum Next<'a> {
     /// A record.
     Record(Record<'a>),
-    /// There is no further record of this partition now. Said by a consumer of [`Consumer::to_the_end`] alone, which should
-    /// read one topic: the client does not say which one's partition it is.
+    /// There is no further record of this partition now. Said where [`Says::ends`] asks for it, of one topic: the client does
+    /// not say which one's partition it is.
     End(i32),
     /// Nothing came in time.
     Nothing,
@@ -123,8 +136,10 @@ pub enum Next<'a> {
 
 /// A consumer. Its position moves with [`Consumer::poll`] alone.
 pub struct Consumer {
-    inner: BaseConsumer<Context>,
+    inner: Arc<BaseConsumer<Context>>,
     servers: String,
+    /// Whose thread holds the client too: one that is kept by a commit is not waited for, and ends with the process.
+    commits: Commits,
 }
 
 impl std::fmt::Debug for Consumer {
@@ -144,28 +159,19 @@ impl Consumer {
         buffer_bytes: u64,
         tokens: Option<Arc<dyn Tokens>>,
     ) -> Result<Self, Error> {
-        Self::with(settings, group, buffer_bytes, tokens, false)
+        Self::saying(Says::default(), settings, group, buffer_bytes, tokens)
     }
 
-    /// The same, which says where a partition's records end. See [`Next::End`].
+    /// The same, which says more than its records.
     ///
     /// # Errors
     /// As [`Consumer::new`].
-    pub fn to_the_end(
+    pub fn saying(
+        says: Says,
         settings: &Settings,
         group: &str,
         buffer_bytes: u64,
         tokens: Option<Arc<dyn Tokens>>,
-    ) -> Result<Self, Error> {
-        Self::with(settings, group, buffer_bytes, tokens, true)
-    }
-
-    fn with(
-        settings: &Settings,
-        group: &str,
-        buffer_bytes: u64,
-        tokens: Option<Arc<dyn Tokens>>,
-        ends: bool,
     ) -> Result<Self, Error> {
         let context = Context::new(settings, tokens)?;
         let mut config = config(settings.for_consumer());
@@ -176,15 +182,18 @@ impl Consumer {
         if config.get("client.id").is_none() {
             config.set("client.id", "frazil");
         }
+        if says.open_transactions {
+            config.set("isolation.level", "read_uncommitted");
+        }
         config
             .set("group.id", group)
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", "earliest")
-            .set("enable.partition.eof", ends.to_string());
+            .set("enable.partition.eof", says.ends.to_string());
         let servers = settings.bootstrap_servers().to_owned();
         let inner = config.create_with_context(context).map_err(|e| Error::creating(&e, &config, &servers))?;
-        Ok(Self { inner, servers })
+        Ok(Self { inner: Arc::new(inner), servers, commits: Commits::default() })
     }
 
     /// The partitions of a topic.
@@ -290,26 +299,79 @@ impl Consumer {
         self.inner.context().last()
     }
 
+    /// The partitions of a topic that nobody can read now, because they have no leader. A question of one try, for a consumer that
+    /// reads nothing.
+    ///
+    /// # Errors
+    /// Why nobody could be asked.
+    pub fn leaderless(&self, topic: &str) -> Result<Vec<i32>, Error> {
+        let metadata = self.inner.fetch_metadata(Some(topic), Timeout::After(GLANCE)).map_err(|error| {
+            self.hear();
+            self.inner.context().error(&error)
+        })?;
+        let found = metadata.topics().iter().filter(|found| found.name() == topic).flat_map(|found| found.partitions());
+        Ok(found.filter(|partition| partition.leader() < 0).map(|partition| partition.id()).collect())
+    }
+
+    /// The offset before which everything of a partition is decided: the first of a transaction that is still open, else the one
+    /// that the next record will have. With `isolation.level=read_uncommitted` always the latter.
+    ///
+    /// # Errors
+    /// Why nobody could be asked. Nothing is read meanwhile.
+    pub fn decided(&self, place: &Place) -> Result<i64, Error> {
+        let asked = self.inner.fetch_watermarks(&place.topic, place.partition, Timeout::After(ASK));
+        asked.map(|(_, end)| end).map_err(|e| self.inner.context().error(&e))
+    }
+
     /// Commits the offsets that come next, durably.
     ///
     /// # Errors
-    /// Why they could not be committed: the records will come again.
+    /// Why they could not be committed, or that no answer came.
     pub fn commit(&self, next: &BTreeMap<Place, i64>) -> Result<(), Error> {
+        self.commit_later(next)?;
+        self.settle(ASK)
+    }
+
+    /// Has the offsets that come next committed, in the order of the calls, and does not wait for it.
+    ///
+    /// # Errors
+    /// When that can't be begun.
+    pub fn commit_later(&self, next: &BTreeMap<Place, i64>) -> Result<(), Error> {
         if next.is_empty() {
             return Ok(());
         }
-        let list = self.list(next.iter().map(|(place, offset)| (place, *offset)))?;
-        self.inner.commit(&list, CommitMode::Sync).map_err(|e| self.inner.context().error(&e))
+        self.commits.ask(next.clone(), || {
+            let inner = Arc::clone(&self.inner);
+            move |next| {
+                let list = list(next.iter().map(|(place, offset)| (place, *offset)));
+                let answer = list.and_then(|list| inner.commit(&list, CommitMode::Sync));
+                answer.map_err(|error| inner.context().error(&error))
+            }
+        })
+    }
+
+    /// Why offsets could not be committed, since this was last asked: their records come again, unless later offsets were
+    /// committed.
+    #[must_use]
+    pub fn uncommitted(&self) -> Option<Error> {
+        self.commits.take_failure()
+    }
+
+    /// Waits for the answers to all commits, for a while.
+    ///
+    /// # Errors
+    /// Why offsets could not be committed, or that no answer came.
+    pub fn settle(&self, wait: Duration) -> Result<(), Error> {
+        if !self.commits.wait(wait) {
+            let why = format!("a commit of offsets has had no answer for {} s", wait.as_secs());
+            return Err(Error::Unreachable { servers: self.servers.clone(), why });
+        }
+        self.uncommitted().map_or(Ok(()), Err)
     }
 
     /// Partitions with a number each, as the client takes them.
     fn list<'p>(&self, places: impl IntoIterator<Item = (&'p Place, i64)>) -> Result<TopicPartitionList, Error> {
-        let mut list = TopicPartitionList::new();
-        for (place, number) in places {
-            list.add_partition_offset(&place.topic, place.partition, Offset::Offset(number))
-                .map_err(|e| Error::from_kafka(&e, &self.servers))?;
-        }
-        Ok(list)
+        list(places).map_err(|e| Error::from_kafka(&e, &self.servers))
     }
 
     /// Asks the cluster, and listens meanwhile to what is said of the connections.
@@ -334,6 +396,14 @@ impl Consumer {
             drop(self.inner.poll(Timeout::After(HEAR)));
         }
     }
+}
+
+fn list<'p>(places: impl IntoIterator<Item = (&'p Place, i64)>) -> Result<TopicPartitionList, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    for (place, number) in places {
+        list.add_partition_offset(&place.topic, place.partition, Offset::Offset(number))?;
+    }
+    Ok(list)
 }
 
 /// Whether a group's coordinator is only just being found: after a broker's start, or with a group's first question.

@@ -6,6 +6,7 @@
 //! in `Debug`.
 
 mod client;
+mod commits;
 pub mod consumer;
 pub mod error;
 mod jaas;

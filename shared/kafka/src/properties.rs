@@ -24,7 +24,7 @@ impl std::fmt::Debug for Property {
 
 /// An escape that names no character.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: `\\u` must be followed by four hexadecimal digits that name a character")]
+#[error("`\\u` must be followed by four hexadecimal digits that name a character")]
 pub struct BadEscape {
     /// The line it is on, counted from 1.
     pub line: usize,

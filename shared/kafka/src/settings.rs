@@ -3,7 +3,8 @@
 //!
 //! Names are those of Apache Kafka's Java clients (`kafka.apache.org/documentation`, "Consumer Configs" and "Producer
 //! Configs"); librdkafka's (its `CONFIGURATION.md`) are taken where Java has no counterpart. Every line has an effect, or
-//! is refused by name with what to do instead: one that is passed over in silence would be believed in.
+//! is refused by name with what to do instead: one that is passed over in silence would be believed in. What only other
+//! lines leave without effect, as Kafka's own tools let them, is said ([`Settings::without_effect`]).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -57,6 +58,7 @@ pub struct Settings {
     consumer: BTreeMap<String, String>,
     producer: BTreeMap<String, String>,
     login: Login,
+    without_effect: Vec<String>,
 }
 
 /// Values may be secrets.
@@ -101,6 +103,8 @@ struct Line {
 /// What is left of the lines while they are translated.
 struct Reading {
     lines: BTreeMap<String, Line>,
+    /// Where every line stands, by its key.
+    places: BTreeMap<String, String>,
     faults: Vec<Fault>,
     both: BTreeMap<String, String>,
     consumer: BTreeMap<String, String>,
@@ -117,6 +121,7 @@ impl Settings {
     pub fn read(given: &Given<'_>) -> Result<Self, Faults> {
         let mut reading = Reading {
             lines: BTreeMap::new(),
+            places: BTreeMap::new(),
             faults: Vec::new(),
             both: BTreeMap::new(),
             consumer: BTreeMap::new(),
@@ -130,9 +135,10 @@ impl Settings {
         reading.rest();
         reading.authorities();
         let bootstrap_servers = reading.bootstrap(given);
+        let without_effect = reading.without_effect(given);
         let Reading { faults, both, consumer, producer, login, .. } = reading;
         match faults.is_empty() {
-            true => Ok(Self { bootstrap_servers, both, consumer, producer, login }),
+            true => Ok(Self { bootstrap_servers, both, consumer, producer, login, without_effect }),
             false => Err(Faults(faults)),
         }
     }
@@ -153,6 +159,13 @@ impl Settings {
     #[must_use]
     pub fn group(&self) -> Option<&str> {
         self.consumer.get("group.id").map(String::as_str)
+    }
+
+    /// Lines that others leave without effect, each with its place, its key and why. Kafka's own tools take such files, so that
+    /// they are no faults.
+    #[must_use]
+    pub fn without_effect(&self) -> &[String] {
+        &self.without_effect
     }
 
     /// librdkafka's settings for a consumer.
@@ -185,7 +198,10 @@ impl Reading {
                         self.lines.insert(property.key, line);
                     }
                 }
-                Err(bad) => self.fault(name, bad.to_string(), "write it as Java's properties are written"),
+                Err(bad) => {
+                    let place = format!("{name}:{}", bad.line);
+                    self.fault(place, bad.to_string(), "write it as Java's properties are written");
+                }
             }
         }
         for property in given.properties {
@@ -198,6 +214,12 @@ impl Reading {
                 _ => self.fault("--command-property", "it has no key", "write it as KEY=VALUE"),
             }
         }
+        self.places = self.lines.iter().map(|(key, line)| (key.clone(), line.place.clone())).collect();
+    }
+
+    /// Where a key stands; its name, where it is nowhere.
+    fn place_of(&self, key: &str) -> String {
+        self.places.get(key).map_or_else(|| key.to_owned(), String::clone)
     }
 
     fn take(&mut self, key: &str) -> Option<Line> {
@@ -212,9 +234,39 @@ impl Reading {
         let line = self.take("bootstrap.servers");
         let servers = given.bootstrap_servers.map(str::to_owned).or(line.map(|line| line.value)).unwrap_or_default();
         if servers.trim().is_empty() {
-            self.fault("bootstrap.servers", "no broker is named", "name some with -b HOST:PORT,HOST:PORT");
+            let place = self.place_of("bootstrap.servers");
+            self.fault(place, "no broker is named", "name some with -b HOST:PORT,HOST:PORT");
+        }
+        // Not repeated: brokers are named in every message about them, and this may be a password.
+        if servers.contains('@') {
+            let place = match given.bootstrap_servers {
+                Some(_) => "--bootstrap-server".to_owned(),
+                None => self.place_of("bootstrap.servers"),
+            };
+            let remedy = "write HOST:PORT; user and password belong in `sasl.jaas.config` of the client settings";
+            self.fault(place, "a broker's address has no `@`", remedy);
         }
         servers.trim().to_owned()
+    }
+
+    /// Lines that others leave without effect.
+    fn without_effect(&self, given: &Given<'_>) -> Vec<String> {
+        let protocol = self.both.get("security.protocol").map_or("PLAINTEXT", String::as_str);
+        let (is_tls, is_sasl) = (protocol.ends_with("SSL"), protocol.starts_with("SASL"));
+        let why = |key: &str| match key {
+            "bootstrap.servers" if given.bootstrap_servers.is_some() => {
+                Some("brokers are named by -b (FRAZIL_BOOTSTRAP_SERVER), or in frazil.toml".to_owned())
+            }
+            _ if (key.starts_with("ssl.") || key == "enable.ssl.certificate.verification") && !is_tls => {
+                Some(format!("`security.protocol` is {protocol}: nothing is encrypted"))
+            }
+            _ if key.starts_with("sasl.") && !is_sasl => {
+                Some(format!("`security.protocol` is {protocol}: nobody logs in by SASL"))
+            }
+            _ => None,
+        };
+        let said = |(key, place): (&String, &String)| Some(format!("{place}: `{key}` has no effect: {}", why(key)?));
+        self.places.iter().filter_map(said).collect()
     }
 
     /// Everything that is one line for one setting.

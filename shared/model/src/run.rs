@@ -1,6 +1,6 @@
 //! The last outcome of a stage, `runs/<pipeline-id>/<stage>.json`: what an operator sees first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,9 @@ pub struct Run {
     /// What it did, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, u64>,
+    /// Of a pipeline's many tables those that were not brought up to date, as `namespace.name`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub behind: BTreeSet<String>,
 }
 
 impl Run {
@@ -99,6 +102,7 @@ impl Run {
             budget_bytes,
             failure: None,
             figures: BTreeMap::new(),
+            behind: BTreeSet::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::fault::Error;
 use crate::nearest::nearest;
 
 /// The pipelines of some folders, by name; of two with one name, the earlier folder's. Folders that are not there hold
-/// none.
+/// none. Whatever has a pipeline's name is listed, a link to nothing or a folder too: whoever reads it is told what it is.
 ///
 /// # Errors
 /// [`Error::Unreadable`].
@@ -23,9 +23,7 @@ pub fn list(folders: &[PathBuf]) -> Result<BTreeMap<String, PathBuf>, Error> {
         };
         for entry in entries {
             let path = entry.map_err(unreadable)?.path();
-            // The same folder holds, per pipeline, a folder of what was applied.
             if path.extension().is_some_and(|e| e == "toml")
-                && path.is_file()
                 && let Some(name) = path.file_stem().and_then(|s| s.to_str())
             {
                 found.entry(name.to_owned()).or_insert(path);
@@ -77,7 +75,7 @@ mod tests {
             std::fs::create_dir(folder).unwrap();
         }
         // What was applied, and other files, are no pipelines.
-        std::fs::create_dir(folders[1].join("employee.toml")).unwrap();
+        std::fs::create_dir(folders[1].join("employee")).unwrap();
         std::fs::write(folders[0].join("notes.md"), "").unwrap();
         assert!(matches!(find(&folders, None), Err(Error::NoPipeline { .. })));
 

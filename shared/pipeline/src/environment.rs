@@ -104,10 +104,11 @@ impl Environment {
     }
 }
 
-/// The file that holds for a folder: in it, or in the nearest folder above that has one.
+/// The file that holds for a folder: in it, or in the nearest folder above that has one. What has its name and can't be read,
+/// a link to nothing say, is found too: without it commands would work elsewhere than they should.
 #[must_use]
 pub fn find(from: &Path) -> Option<PathBuf> {
-    from.ancestors().map(|folder| folder.join(FILE)).find(|file| file.is_file())
+    from.ancestors().map(|folder| folder.join(FILE)).find(|file| file.symlink_metadata().is_ok())
 }
 
 /// The environment of a name (`local` when none is chosen) as it holds for a folder, which should be absolute.

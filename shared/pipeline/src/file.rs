@@ -151,9 +151,28 @@ pub fn project_folder(environment: &Environment, pipeline: &Path) -> PathBuf {
     }
 }
 
+/// What stands under a name in place of a file. Opening a pipe would wait for somebody to write to it; one that a shell hands over
+/// has no such name.
+fn what_else(path: &Path) -> Option<String> {
+    if path.extension().is_none_or(|e| e != "toml") {
+        return None;
+    }
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => None,
+        Ok(found) if found.is_dir() => Some("it is a folder, and not a file".to_owned()),
+        Ok(_) => Some("it is a pipe, a socket or a device, and not a file".to_owned()),
+        Err(error) => {
+            let target = std::fs::read_link(path).ok()?;
+            let (target, error) = (target.display(), error.kind());
+            Some(format!("it is a link to {target}, where no file can be reached ({error})"))
+        }
+    }
+}
+
 /// A file's text.
 pub(crate) fn text_of(path: &Path) -> Result<String, Error> {
     let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
+    what_else(path).map_or(Ok(()), |what| Err(unreadable(std::io::Error::other(what))))?;
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;

@@ -23,7 +23,7 @@ mod name;
 mod nearest;
 pub mod partition;
 pub mod path;
-mod quantity;
+pub mod quantity;
 mod reader;
 pub mod resolved;
 pub mod route;

@@ -15,7 +15,10 @@ const SIZES: [(&str, u64); 9] = [
 ];
 
 /// Milliseconds of `250ms`, `60s`, `5m`, `1h`, `7d`.
-pub(crate) fn duration_ms(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// The form that it should have.
+pub fn duration_ms(text: &str) -> Result<u64, String> {
     number_and_unit(text, &DURATIONS, "a duration such as \"60s\", \"1h\" or \"7d\"")
 }
 

@@ -46,6 +46,13 @@ impl<'t> Reader<'t> {
         Self { text, vars, environment, found: Vec::new(), items: Vec::new(), unread: Vec::new() }
     }
 
+    /// Line and column of a byte of the file, both from 1; columns are counted in characters.
+    pub(crate) fn place(&self, at: usize) -> (usize, usize) {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.rsplit_once('\n').map_or(before, |(_, line)| line);
+        (before.matches('\n').count() + 1, line.chars().count() + 1)
+    }
+
     pub(crate) fn near(&mut self, at: usize, code: &'static str, message: String, nearest: Option<&str>) {
         self.found.push(Found { at, code, message, nearest: nearest.map(str::to_owned) });
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -201,6 +202,24 @@ impl fmt::Display for TableName {
     }
 }
 
+impl FromStr for TableName {
+    type Err = NotATable;
+
+    fn from_str(text: &str) -> Result<Self, NotATable> {
+        match text.split_once('.') {
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('.') => {
+                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
+            }
+            _ => Err(NotATable(text.to_owned())),
+        }
+    }
+}
+
+/// A text that is not `namespace.name`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a table's name: exactly `namespace.table`")]
+pub struct NotATable(String);
+
 /// The `[table]` block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
@@ -288,16 +307,22 @@ impl Source {
 }
 
 impl Pipeline {
-    /// The pipeline as it is for one of its tables: itself, where it has no other.
+    /// The pipeline as it is for one of its tables: itself, where it has no other. The route stays, for the other tables are
+    /// the pipeline's, too.
     #[must_use]
     pub fn of(&self, table: &TableName) -> Self {
         let mut own = self.clone();
-        if own.route.take().is_some() {
-            own.table = self.settings(&table.name).clone();
-            own.table.name = table.clone();
+        if self.has_many() {
+            own.table = Table { name: table.clone(), ..self.settings(&table.name).clone() };
             own.tables.clear();
         }
         own
+    }
+
+    /// Whether it is of many tables, and not as it is for one of them.
+    #[must_use]
+    pub fn has_many(&self) -> bool {
+        self.route.as_ref().is_some_and(|route| route.written() == self.table.name)
     }
 
     /// What is said of the table of this name, which its namespace does not change.

@@ -141,7 +141,8 @@ pub(crate) fn is_route(name: &str) -> bool {
 
 /// Reads `namespace.name` with placeholders in it.
 pub(crate) fn parse(text: &str) -> Result<Route, Refused> {
-    let whole = |at| Refused::Wrong(Wrong::new(format!("`{text}` is not a table's name: exactly `namespace.table`"), at));
+    let whole =
+        |at| Refused::Wrong(Wrong::new(format!("`{text}` is not a table's name: exactly `namespace.table`"), at));
     // The parts before the dot, once it was met.
     let mut namespace = None;
     let mut parts = Vec::new();
@@ -194,12 +195,14 @@ fn placeholder(word: &str, at: usize) -> Result<Part, Refused> {
 fn unknown(written: &str, at: usize) -> Refused {
     let word = written.trim_matches(['{', '}']);
     let head = word.split(':').next().unwrap_or(word);
-    let nearest = nearest(head, PLACEHOLDERS).map(|found| match found {
+    let known = PLACEHOLDERS.into_iter().find(|known| *known == head);
+    let nearest = known.or_else(|| nearest(head, PLACEHOLDERS)).map(|found| match found {
         "field" | "header" => format!("{{{found}:…}}"),
         other => format!("{{{other}}}"),
     });
     let meant = nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-    let message = format!("`{written}` is nothing that a table's name can hold; variables are written `${{name}}`{meant}");
+    let message =
+        format!("`{written}` is nothing that a table's name can hold; variables are written `${{name}}`{meant}");
     Refused::Wrong(Wrong { message, at, nearest })
 }
 
@@ -223,10 +226,11 @@ mod tests {
         check("db.{topic}", &[text("db")], &[Part::Topic]);
         check("db.x_{topic}_v1", &[text("db")], &[text("x_"), Part::Topic, text("_v1")]);
         check("{field:tenant}.t", &[field(&["tenant"])], &[text("t")]);
-        check("db.{field:team.name}{header:a.b c}", &[text("db")], &[
-            field(&["team", "name"]),
-            Part::Header("a.b c".into()),
-        ]);
+        check(
+            "db.{field:team.name}{header:a.b c}",
+            &[text("db")],
+            &[field(&["team", "name"]), Part::Header("a.b c".into())],
+        );
         check("db.{field:\"a.b\"}", &[text("db")], &[field(&["a.b"])]);
 
         let wrong = |text: &str, at: usize, says: &str| match parse(text) {
@@ -244,7 +248,7 @@ mod tests {
         wrong("db.{field}", 3, "did you mean `{field:…}`?");
         wrong("db.{topic:x}", 3, "nothing that a table's name can hold");
         wrong("db.{header:}", 3, "nothing that a table's name can hold");
-        wrong("db.{field:a b}", 11, "unexpected text");
+        wrong("db.{field:a b}", 12, "unexpected text");
         wrong("db.{topic", 3, "nothing that a table's name can hold");
         wrong("db.X{topic}", 3, "can't be part");
         wrong("db._{topic}", 3, "can't be part");

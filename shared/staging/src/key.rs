@@ -6,6 +6,7 @@
 //! | `dead-letters/<pipeline-id>/<yyyy-mm-dd>/<hh>/<mm>/<hash>.jsonl` | the records of the same invocation that made no row, or rows of it that a table does not take |
 //! | `settled/<pipeline-id>/<table-uuid>/<commit-id>.json` | what one attempt at a commit settles |
 //! | `settled/<pipeline-id>/<table-uuid>/<commit-id>.ledger.json` | a ledger too large for a table property |
+//! | `tables/<pipeline-id>/<namespace>.<name>` | that a pipeline of many tables has met rows for this one |
 //! | `runs/<pipeline-id>/<stage>.json` | a stage's last outcome |
 //! | `pipelines/<name>/id` | the pipeline's id, stored once |
 //! | `pipelines/<name>/paused.json` | that it is paused, and why |
@@ -202,6 +203,18 @@ pub fn settlement(pipeline: &PipelineId, table: &TableUuid, commit: &CommitId) -
 #[must_use]
 pub fn ledger(pipeline: &PipelineId, table: &TableUuid, commit: &CommitId) -> String {
     format!("settled/{pipeline}/{table}/{commit}.ledger.json")
+}
+
+/// The prefix of the tables that a pipeline of many has met.
+#[must_use]
+pub fn tables_prefix(pipeline: &PipelineId) -> String {
+    format!("tables/{pipeline}/")
+}
+
+/// The key that says of a table, `namespace.name`, that a pipeline of many has met rows for it. Its body says nothing more.
+#[must_use]
+pub fn table(pipeline: &PipelineId, table: &str) -> String {
+    format!("tables/{pipeline}/{table}")
 }
 
 /// The key of a stage's last outcome. `stage` is the stage's name in lower case: `ingest`, `fold`, `maintain`.

@@ -75,15 +75,18 @@ async fn fields_and_headers_name_tables_or_the_record_is_unroutable() {
     let letters = shop.letters();
     let found: Vec<(i64, Class, &str)> = letters.iter().map(|l| (l.offset, l.class, l.path.as_str())).collect();
     let unroutable = |offset, path| (offset, Class::Unroutable, path);
-    assert_eq!(found, [
-        unroutable(3, "@header.land"),
-        unroutable(4, "@header.land"),
-        unroutable(5, "id"),
-        unroutable(6, "id"),
-        unroutable(7, ""),
-        (8, Class::Truncated, "id"),
-        unroutable(10, "@header.land"),
-    ]);
+    assert_eq!(
+        found,
+        [
+            unroutable(3, "@header.land"),
+            unroutable(4, "@header.land"),
+            unroutable(5, "id"),
+            unroutable(6, "id"),
+            unroutable(7, ""),
+            (8, Class::Truncated, "id"),
+            unroutable(10, "@header.land"),
+        ]
+    );
     // Values are not repeated: they may be somebody's.
     assert!(letters.iter().all(|letter| !letter.message.contains("a b")), "{letters:?}");
     assert_eq!(object.footer().coverage.get(&at("orders", 0)).unwrap().dead, offsets(&[(3, 8), (10, 10)]));

@@ -1,5 +1,7 @@
 //! Runs that may not take everything that is staged.
 
+use std::collections::BTreeSet;
+
 use model::run::{Run, Stage, State};
 
 use super::*;
@@ -129,6 +131,7 @@ async fn after_a_run_that_was_killed_less_is_tried_and_then_all_again() {
         budget_bytes: None,
         failure: None,
         figures: BTreeMap::new(),
+        behind: BTreeSet::new(),
     };
     let key = staging::key::run(&world.id, "fold");
     world.store.insert(&key, serde_json::to_vec(&killed).unwrap().into());

@@ -161,7 +161,7 @@ async fn few_bytes_are_read_ahead_where_memory_is_short() {
     let budget = Budget { memory_bytes: (2 * size + size / 2) * 16, ..Budget::default() };
     let store = Arc::new(Slow::new(world.store.clone()));
     let (folded, damaged) = (BTreeSet::new(), BTreeMap::new());
-    let intake = crate::intake::take(world.store.as_ref(), &world.id, None, &folded, &damaged, None);
+    let intake = crate::intake::take(world.store.as_ref(), &world.id, None, &folded, &damaged, None, None);
     let found = intake.await.unwrap().objects;
     for (memory_bytes, most) in [(budget.memory_bytes, 2), (1, 1), (u64::MAX, 8)] {
         store.most.store(0, Ordering::SeqCst);

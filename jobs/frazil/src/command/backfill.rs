@@ -1,17 +1,27 @@
 //! `frazil backfill`: a stretch of a topic into its table, and then an end.
 
-use std::collections::BTreeMap;
+#![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use kafka::Consumer;
 use kafka::consumer::Place;
+use model::failure::Kind;
 
 use crate::Session;
 use crate::arguments;
 use crate::environment;
-use crate::kafka::settings;
+use crate::kafka::{failed, settings};
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
-use crate::mapping::{Outcome, Read, Work};
+use crate::mapping::{Outcome, Read, Settings, Work};
 use crate::places::{self, Where};
+
+/// How long it waits where it can't go on, where nobody says.
+const WAIT: Duration = Duration::from_secs(60);
+/// How often it is looked whether transactions have ended.
+const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let now = session.clock.now();
@@ -21,8 +31,10 @@ pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'
     let environment = environment::settings(session)?;
     let (events, pollers) = super::run::events(&arguments.mapping, &environment)?;
     let settings = settings(&arguments.kafka, &environment, session)?;
-    let work = Work::open(&environment, arguments.named.pipeline.as_deref(), settings, session).await?;
-    let consumer = work.consumer(&format!("frazil-{}", work.id))?;
+    let work = Work::open(&environment, arguments.named.pipeline.as_deref(), settings, None, session).await?;
+    let group = format!("frazil-{}", work.id);
+    // The end is behind the last record there is, of a transaction that may be open still.
+    let consumer = work.consumer_of_all(&group)?;
     let all = places::of_topics(&consumer, &work.pipeline.source.topics, arguments.topic.as_deref())?;
     // Offsets that are typed name the partitions that are meant.
     let named = |place: &Where, flag| match place {
@@ -49,10 +61,54 @@ pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'
     if arguments.dry_run {
         return planned(&from, &until, session);
     }
-    let read = Read { from, until: Some(until), group: None, pollers, watch: None, mapping: events };
+    let wait = arguments.wait.unwrap_or(WAIT);
+    let open = until.iter().filter(|(place, end)| from.get(place).is_some_and(|from| from < end));
+    let open = open.map(|(place, end)| (place.clone(), *end)).collect();
+    transactions(&work.consumer(&group)?, open, wait, session).await?;
+    let mapping = Settings { wait: Some(wait), ..events };
+    let read = Read { from, until: Some(until), group: None, pollers, watch: None, mapping, readiness: None };
     let outcome = work.carry_out(read, session).await?;
     session.output.reply("backfill", &outcome, Outcome::human)?;
     Ok(Exit::Done)
+}
+
+/// Waits until no transaction is open before the ends of partitions: what they hold is known only then, and a consumer would see
+/// the end of its records before that.
+async fn transactions(
+    consumer: &Consumer,
+    mut ends: BTreeMap<Place, i64>,
+    wait: Duration,
+    session: &mut Session<'_>,
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let mut is_said = false;
+    loop {
+        let mut first = None;
+        let mut open = BTreeMap::new();
+        for (place, end) in ends {
+            let decided = consumer.decided(&place).map_err(|e| failed(&e))?;
+            if decided < end {
+                first.get_or_insert_with(|| (place.clone(), decided));
+                open.insert(place, end);
+            }
+        }
+        let Some((Place { topic, partition }, decided)) = first else { return Ok(()) };
+        let others =
+            if open.len() > 1 { format!(" (and in {} more partitions)", open.len() - 1) } else { String::new() };
+        let what = format!("the transaction that is open in {topic}-{partition} from offset {decided} on{others}");
+        if begun.elapsed() >= wait {
+            let message = format!("{what} has not ended within {} s; nothing was read", wait.as_secs());
+            return Err(Failure::new(Kind::Retry, "backfill.transaction", message).remedy(format!(
+                "see whose it is (kafka-transactions.sh find-hanging), wait longer with --wait, or end before it: --to {partition}:{decided}"
+            )));
+        }
+        if !is_said {
+            session.output.note(&format!("waiting for {what}, for {} s at most", wait.as_secs()));
+            is_said = true;
+        }
+        tokio::time::sleep(LOOK.min(wait)).await;
+        ends = open;
+    }
 }
 
 #[derive(Debug, serde::Serialize)]

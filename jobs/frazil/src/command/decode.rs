@@ -27,6 +27,9 @@ struct Body<'a, P> {
     /// Where the record stands, where that is known.
     #[serde(flatten)]
     place: Option<P>,
+    /// Where its rows go, where there are many tables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dead_letter: Option<DeadLetter<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -89,12 +92,15 @@ fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
 }
 
 fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    let decoded = reader.read(record)?;
+    let decoded = reader.read(record, None)?;
     if session.output.json() {
         document("decode", NOWHERE, &decoded, session)?;
     } else {
         match &decoded {
-            Decoded::Rows(rows) => {
+            Decoded::Rows { table, rows } => {
+                if let Some(table) = table {
+                    session.output.text(&format!("into {table}:"))?;
+                }
                 for row in rows {
                     let mut table = comfy_table::Table::new();
                     table.load_style(comfy_table::presets::NOTHING).add_rows(&row.cells);
@@ -138,7 +144,7 @@ fn lines(encoding: Encoding, beside: &Record, reader: &mut Reader, session: &mut
                 if record.headers.is_empty() {
                     record.headers.clone_from(&beside.headers);
                 }
-                let decoded = reader.read(&record)?;
+                let decoded = reader.read(&record, None)?;
                 document("decode", NOWHERE, &decoded, session)?;
                 if decoded.exit() != Exit::Done && exit == Exit::Done {
                     exit = decoded.exit();
@@ -164,9 +170,12 @@ pub(crate) fn document(
     decoded: &Decoded,
     session: &mut Session<'_>,
 ) -> Result<(), Failure> {
-    let mut body = Body { place, dead_letter: None, tombstone: false, filtered: None };
+    let mut body = Body { place, table: None, dead_letter: None, tombstone: false, filtered: None };
     let rows = match decoded {
-        Decoded::Rows(rows) => rows.as_slice(),
+        Decoded::Rows { table, rows } => {
+            body.table.clone_from(table);
+            rows.as_slice()
+        }
         Decoded::Tombstone => {
             body.tombstone = true;
             &[]

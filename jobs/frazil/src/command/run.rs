@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kafka::Consumer;
@@ -15,7 +16,8 @@ use crate::environment;
 use crate::kafka::{failed, settings};
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
-use crate::mapping::{Outcome, Read, Settings, Work};
+use crate::mapping::endpoint::{self, Target};
+use crate::mapping::{Listening, Outcome, Read, Readiness, Settings, Work};
 use crate::places::{self, Where};
 
 /// Records of an event at most, and how long it may be filled, where nobody says.
@@ -28,15 +30,28 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
     let environment = environment::settings(session)?;
     let (events, pollers) = events(&arguments.mapping, &environment)?;
     let place = chosen(arguments.from.as_deref(), &environment, session.clock.now())?;
+    let time_out = arguments.invoke_timeout.unwrap_or(endpoint::TIME_OUT);
+    let invoke = arguments.invoke.as_deref().map(|url| Target::read(url, time_out)).transpose()?;
+    // Whoever asks is answered from here on, and until all is stored.
+    let readiness = arguments.listen.as_ref().map(|_| Arc::new(Readiness::new(session.signals.clone())));
+    let listening = arguments.listen.as_deref().zip(readiness.clone());
+    let listening = listening.map(|(at, readiness)| Listening::begin(at, readiness)).transpose()?;
+    if let Some(listening) = &listening {
+        session.output.note(&format!("http://{}/ready says whether this is ready", listening.address()));
+    }
     let settings = settings(&arguments.kafka, &environment, session)?;
-    let work = Work::open(&environment, arguments.named.pipeline.as_deref(), settings, session).await?;
+    let work = Work::open(&environment, arguments.named.pipeline.as_deref(), settings, invoke, session).await?;
     let group = work.settings.group().map_or_else(|| format!("frazil-{}", work.id), str::to_owned);
     let consumer = work.consumer(&group)?;
     let found = places::of_topics(&consumer, &work.pipeline.source.topics, None)?;
     let from = from(&consumer, &found, &place)?;
-    let mapping = Settings { idle: arguments.idle_seconds.map(Duration::from_secs), ..events };
+    let mapping = Settings {
+        idle: arguments.idle_seconds.map(Duration::from_secs),
+        partial: events.partial || arguments.partial_answers,
+        ..events
+    };
     let watch = Some((consumer, arguments.refresh_seconds.map_or(REFRESH, Duration::from_secs)));
-    let read = Read { from, until: None, group: Some(group), pollers, watch, mapping };
+    let read = Read { from, until: None, group: Some(group), pollers, watch, mapping, readiness };
     let outcome = work.carry_out(read, session).await?;
     session.output.reply("run", &outcome, Outcome::human)?;
     Ok(Exit::Done)
@@ -49,8 +64,7 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
 pub(crate) fn events(flags: &arguments::Mapping, environment: &Environment) -> Result<(Settings, usize), Failure> {
     let mapping = &environment.mapping;
     // It tries for ever, and hands over all there is: what would be skipped elsewhere is not skipped in silence here.
-    let mut not_here: Vec<&str> = mapping.skips().into_iter().filter(|name| *name != "bisect").collect();
-    not_here.extend(mapping.partial_answers.then_some("partial_answers"));
+    let not_here: Vec<&str> = mapping.skips().into_iter().filter(|name| *name != "bisect").collect();
     if !not_here.is_empty() {
         let names: Vec<String> = not_here.iter().map(|name| format!("`{name}`")).collect();
         let message = format!(
@@ -68,6 +82,8 @@ pub(crate) fn events(flags: &arguments::Mapping, environment: &Environment) -> R
         window: window.or(mapping.window_seconds.map(Duration::from_secs)).unwrap_or(WINDOW),
         bisect: flags.bisect || mapping.bisect,
         idle: None,
+        wait: None,
+        partial: mapping.partial_answers,
     };
     let pollers = flags.pollers.map(NonZeroUsize::get).or(mapping.pollers.map(|(least, _)| least)).unwrap_or(1);
     Ok((events, pollers))
@@ -148,7 +164,10 @@ mod tests {
             assert!(names.iter().all(|name| failure.message.contains(name)), "{}", failure.message);
         };
         refused("retries = 3, max_age = \"1h\"", &["`retries`", "`max_age`"]);
-        refused("filter = ['{}'], partial_answers = true", &["`filter`", "`partial_answers`"]);
-        assert!(said(&[], "mapping = { retries = -1, partial_answers = false, filter = [] }").is_ok());
+        refused("filter = ['{}']", &["`filter`"]);
+        let (.., settings) =
+            said(&[], "mapping = { retries = -1, partial_answers = true, filter = [], pollers = [1, 2] }").unwrap();
+        assert!(settings.partial);
+        assert!(!said(&[], "").unwrap().2.partial);
     }
 }

@@ -72,24 +72,30 @@ pub(crate) fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Res
             }
         }
     }
+    // Without a number it is meant to be ended so.
+    if let Some(wanted) = arguments.records.filter(|wanted| session.signals.asked() && count < *wanted) {
+        return Err(Failure::interrupted(format!("ended after {count} of {wanted} records")));
+    }
     Ok(Exit::Done)
 }
 
 fn show(record: &Received<'_>, reader: &mut Reader, session: &mut Session<'_>) -> Result<(), Failure> {
     let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-    let decoded = reader.read(&Record {
+    let owned = Record {
         key: owned(record.key()),
         value: owned(record.value()),
         headers: record.headers().map(|(name, value)| (name.to_owned(), owned(value))).collect(),
-    })?;
+    };
+    let decoded = reader.read(&owned, Some(record.topic()))?;
     let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
     if session.output.json() {
         let timestamp = record.timestamp().map(|(ms, _)| Timestamp::from_millis(ms));
         return decode::document("tail", Some(Place { topic, partition, offset, timestamp }), &decoded, session);
     }
     let at = format!("{topic}-{partition}@{offset}");
-    let Decoded::Rows(rows) = &decoded else {
+    let Decoded::Rows { table, rows } = &decoded else {
         return session.output.text(&format!("{at}  {}", decoded.said()));
     };
+    let at = table.as_ref().map_or_else(|| at.clone(), |table| format!("{at}  {table}"));
     rows.iter().try_for_each(|row| session.output.text(&format!("{at}  {}", String::from_utf8_lossy(&row.json))))
 }

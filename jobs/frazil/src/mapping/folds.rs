@@ -27,7 +27,8 @@ pub(crate) struct Folded {
 }
 
 /// Folds on the pipeline's triggers until all pollers have ended, and then what is left.
-pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize) -> Result<Folded, Failure> {
+/// `elsewhere` says that a function of another process stores what is folded here.
+pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize, elsewhere: bool) -> Result<Folded, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -54,6 +55,14 @@ pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize) -> Result<Fold
             folded.time += started.elapsed();
             match outcome {
                 Ok(report) => {
+                    if elsewhere && taken.rows > 0 && report.staged_objects == 0 {
+                        tracing::warn!(
+                            records = taken.rows,
+                            "the function took records, and nothing is staged here: see that it stores in this environment's store, \
+                             under this pipeline's id"
+                        );
+                    }
+                    shared.say_folds(None);
                     folded.folds += report.runs;
                     folded.rows_added += report.tables.iter().map(|table| table.rows_added).sum::<u64>();
                     folded.failure = None;
@@ -67,6 +76,7 @@ pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize) -> Result<Fold
                         failure.message,
                         failure.advice().unwrap_or("it is tried again")
                     );
+                    shared.say_folds(Some(failure.message.clone()));
                     folded.failure = Some(failure);
                     is_first = true;
                     not_before = Instant::now() + backoff;

@@ -1,4 +1,4 @@
-//! Partitions that a topic gets while it is read.
+//! What is asked of the cluster while topics are read: whether it answers, and which partitions they have got.
 
 #![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
 
@@ -13,18 +13,30 @@ use super::Shared;
 /// The longest wait between two looks at whether all pollers have ended.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// How often it is looked whether every partition can be read, where somebody wants to know.
+const GLANCE: Duration = Duration::from_secs(5);
+
 /// Looks for new partitions until all pollers have ended, and gives each to one of them, by its number, from its first record on.
 /// `consumer` reads nothing itself: what it is asked may take its records away.
 pub(super) fn watch(consumer: &Consumer, mut known: BTreeSet<Place>, every: Duration, pollers: usize, shared: &Shared) {
     let topics: BTreeSet<String> = known.iter().map(|place| place.topic.clone()).collect();
     let mut looked = Instant::now();
+    let mut glanced: Option<Instant> = None;
     while shared.ended() < pollers {
+        if let Some(readiness) = shared.readiness.as_ref().filter(|_| glanced.is_none_or(|at| at.elapsed() >= GLANCE)) {
+            readiness.cluster(topics.iter().find_map(|topic| why_not(consumer, topic)));
+            glanced = Some(Instant::now());
+        }
         std::thread::park_timeout(LOOK);
         if looked.elapsed() < every {
             continue;
         }
         looked = Instant::now();
         for topic in &topics {
+            // A cluster that is away takes its time to say so.
+            if shared.ended() == pollers {
+                return;
+            }
             let found = consumer.partitions(topic).and_then(|partitions| {
                 let new = partitions.into_iter().map(|partition| Place { topic: topic.clone(), partition });
                 let new = new.filter(|place| !known.contains(place));
@@ -41,5 +53,18 @@ pub(super) fn watch(consumer: &Consumer, mut known: BTreeSet<Place>, every: Dura
                 Err(error) => tracing::warn!(topic, "new partitions were not looked for: {error}"),
             }
         }
+    }
+}
+
+/// What keeps a topic from being read.
+fn why_not(consumer: &Consumer, topic: &str) -> Option<String> {
+    match consumer.leaderless(topic) {
+        Ok(partitions) => {
+            let first = partitions.first()?;
+            let others =
+                if partitions.len() > 1 { format!(" and {} more", partitions.len() - 1) } else { String::new() };
+            Some(format!("{topic}-{first}{others} can't be read: there is no leader"))
+        }
+        Err(error) => Some(error.to_string()),
     }
 }

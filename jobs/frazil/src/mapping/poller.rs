@@ -9,12 +9,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fold::pause;
-use ingest::Ingest;
 use kafka::Consumer;
 use kafka::consumer::{Next, Place};
+use model::failure::Kind;
 use model::run::Stage;
 use staging::store::Store;
 
+use super::ends::Ends;
+use super::function::Function;
+use super::part;
 use super::{Settings, Shared};
 use crate::events::{Record, Records};
 use crate::host::Signals;
@@ -28,6 +31,10 @@ const LOOK: Duration = Duration::from_millis(200);
 const BACKOFF: Range<Duration> = Duration::from_millis(500)..Duration::from_secs(60);
 /// How often it is looked whether ingest is paused.
 const PAUSE_LOOK: Duration = Duration::from_secs(5);
+/// Partitions that a message names.
+const SHOWN_MAX: usize = 5;
+/// How long the last commits of offsets are waited for.
+const COMMITS: Duration = Duration::from_secs(10);
 
 /// One poller.
 pub(crate) struct Poller {
@@ -35,7 +42,7 @@ pub(crate) struct Poller {
     pub(crate) consumer: Consumer,
     /// Where it begins, by partition.
     pub(crate) next: BTreeMap<Place, i64>,
-    pub(crate) ingest: Arc<Ingest>,
+    pub(super) function: Function,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) pipeline: String,
     /// What events say of their source.
@@ -49,8 +56,13 @@ pub(crate) struct Poller {
     pub(crate) signals: Signals,
 }
 
-/// Told to end before an event was taken.
-struct Ended;
+/// Why an event was not taken to its end.
+enum Stop {
+    /// Told to end.
+    Asked,
+    /// It was waited for as long as it may be.
+    Waited(Failure),
+}
 
 /// Counts a poller as ended, however it ends: the folds beside it wait for that.
 struct End<'a>(&'a AtomicUsize);
@@ -69,6 +81,11 @@ impl Poller {
     pub(crate) fn run(self) -> Result<bool, Failure> {
         let _end = End(&self.shared.ended);
         let outcome = self.poll();
+        if self.commits
+            && let Err(error) = self.consumer.settle(COMMITS)
+        {
+            self.say_uncommitted(&error);
+        }
         // Its partitions would stay unread, and nobody would know: better all end, and say why.
         if outcome.is_err() && self.signals.ask() {
             tracing::warn!(poller = self.number, "this poller can't go on, and the others end with it");
@@ -80,9 +97,12 @@ impl Poller {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|e| Failure::of(model::failure::Kind::Retry, "runtime.start", &e))?;
+            .map_err(|e| Failure::of(Kind::Retry, "runtime.start", &e))?;
         let mut ends = Ends::new(&self.next, self.until.as_ref());
         self.consumer.read(&self.next).map_err(|e| crate::kafka::failed(&e))?;
+        if let Some(readiness) = &self.shared.readiness {
+            readiness.reads(self.number);
+        }
         let mut records = Records::new(&self.source);
         let mut last = Instant::now();
         // The record that had no room in the last event.
@@ -116,6 +136,9 @@ impl Poller {
                     Next::Nothing => {
                         self.say_trouble(&mut said);
                         self.read_more();
+                        if until.is_none() && self.has_waited(last) {
+                            return Err(self.waited_for(&ends));
+                        }
                         continue;
                     }
                 };
@@ -150,11 +173,14 @@ impl Poller {
             add(&self.shared.form, form);
             if count > 0 {
                 said = None;
-                if runtime.block_on(self.deliver(&records, &mut looked)).is_err() {
-                    is_cut = true;
-                    break;
+                match runtime.block_on(self.deliver(&records, &mut looked)) {
+                    Ok(()) => last = Instant::now(),
+                    Err(Stop::Waited(failure)) => return Err(failure),
+                    Err(Stop::Asked) => {
+                        is_cut = true;
+                        break;
+                    }
                 }
-                last = Instant::now();
             } else if self.is_idle(last) {
                 break;
             }
@@ -185,8 +211,34 @@ impl Poller {
         self.settings.idle.is_some_and(|idle| last.elapsed() >= idle)
     }
 
-    /// Tells the log what the client says of its connections, once for as long as it says the same.
+    /// Whether nothing has gone on for as long as that may be.
+    fn has_waited(&self, since: Instant) -> bool {
+        self.settings.wait.is_some_and(|wait| since.elapsed() >= wait)
+    }
+
+    /// What was waited for in vain, where records should have come.
+    fn waited_for(&self, ends: &Ends) -> Failure {
+        let seconds = self.settings.wait.unwrap_or_default().as_secs();
+        let topic = self.next.keys().next().map_or("", |place| place.topic.as_str());
+        let open: Vec<String> =
+            ends.open().map(|(partition, end)| format!("{topic}-{partition} before {end}")).collect();
+        let open = match open.get(SHOWN_MAX..) {
+            Some(more) if !more.is_empty() => {
+                format!("{} and {} more", open.get(..SHOWN_MAX).unwrap_or_default().join(", "), more.len())
+            }
+            _ => open.join(", "),
+        };
+        let why = self.consumer.trouble().map_or_else(String::new, |error| format!(": {error}"));
+        let message = format!("no record has come for {seconds} s, and not all is read ({open}){why}");
+        Failure::new(Kind::Retry, "run.waited", message)
+            .remedy("see that its brokers are up, and run the same command again; --wait gives it longer")
+    }
+
+    /// Tells the log what the client says of its connections and of commits, once for as long as it says the same.
     fn say_trouble(&self, said: &mut Option<String>) {
+        if let Some(error) = self.consumer.uncommitted() {
+            self.say_uncommitted(&error);
+        }
         let text = self.consumer.trouble().map(|error| format!("{error}; {}", error.remedy()));
         if let Some(text) = &text
             && said.as_ref() != Some(text)
@@ -196,55 +248,92 @@ impl Poller {
         *said = text;
     }
 
+    fn say_uncommitted(&self, error: &kafka::Error) {
+        tracing::warn!(
+            poller = self.number,
+            "offsets could not be committed, and their records come again with the next run, where none were committed later: {error}"
+        );
+    }
+
     /// Invokes until every record of an event is stored.
     /// `looked` is when it was last seen that ingest is not paused.
-    async fn deliver(&self, records: &Records, looked: &mut Option<Instant>) -> Result<(), Ended> {
-        let all: Vec<Range<usize>> = records.partitions().iter().map(|p| 0..p.offsets.len()).collect();
+    async fn deliver(&self, records: &Records, looked: &mut Option<Instant>) -> Result<(), Stop> {
         // The part that is next comes last.
-        let mut parts = vec![all];
+        let mut parts = vec![part::whole(records)];
         let mut wait = BACKOFF.start;
-        while let Some(part) = parts.last() {
+        let mut since = Instant::now();
+        while let Some(part) = parts.pop() {
             if looked.is_none_or(|looked| looked.elapsed() >= PAUSE_LOOK) {
-                self.wait_while_paused().await?;
+                self.wait_while_paused(since).await?;
                 *looked = Some(Instant::now());
             }
             let started = Instant::now();
             let (body, count) = records.event(|n, _| part.get(n).cloned().unwrap_or_default());
+            // A staged object takes about a tenth of its event.
+            let bytes = body.len() as u64 / 10;
             add(&self.shared.form, started.elapsed());
             let started = Instant::now();
-            let outcome = self.ingest.handle(&body, None).await;
+            let answer = self.function.invoke(body).await;
             add(&self.shared.ingest, started.elapsed());
             self.shared.invocations.fetch_add(1, Ordering::Relaxed);
-            match outcome {
-                Ok(_) => {
-                    self.shared.records.fetch_add(count, Ordering::Relaxed);
-                    // A staged object takes about a tenth of its event.
-                    self.shared.staged(count, body.len() as u64 / 10);
-                    if self.commits {
-                        self.commit(records, part);
+            let answer = answer.and_then(|reported| {
+                part::left(records, &part, &reported).map_err(|stranger| {
+                    let message = format!(
+                        "the function names {} of `{}`, which was not handed over",
+                        stranger.offset, stranger.partition
+                    );
+                    Failure::new(Kind::Misconfigured, "invoke.stranger", message)
+                        .remedy("have it name records as they are in the event: \"topic-partition\" and offset")
+                })
+            });
+            let (left, failure) = match answer {
+                Ok(left) => {
+                    let done = part::done(&part, &left);
+                    let stored = part::count(&done) as u64;
+                    if stored > 0 {
+                        self.shared.records.fetch_add(stored, Ordering::Relaxed);
+                        self.shared.staged(stored, bytes * stored / count.max(1));
+                        if self.commits {
+                            self.commit(records, &done);
+                        }
+                        (wait, since) = (BACKOFF.start, Instant::now());
                     }
-                    parts.pop();
-                    wait = BACKOFF.start;
-                }
-                Err(error) => {
-                    self.shared.failed_invocations.fetch_add(1, Ordering::Relaxed);
-                    let failure = crate::command::ingest::failed(&error);
-                    let advice = failure.advice().unwrap_or("it is tried again");
-                    tracing::warn!(poller = self.number, records = count, "{}; {advice}", failure.message);
-                    if self.settings.bisect && count > 1 {
-                        let (first, second) = cut(part);
-                        parts.pop();
-                        parts.extend([second, first]);
+                    if stored == count {
+                        self.tell(None);
+                        continue;
                     }
-                    self.sleep(wait).await?;
-                    wait = (wait * 2).min(BACKOFF.end);
+                    (left, not_all(count - stored, count))
                 }
+                Err(failure) => (part, failure),
+            };
+            self.shared.failed_invocations.fetch_add(1, Ordering::Relaxed);
+            let advice = failure.advice().unwrap_or("it is tried again");
+            tracing::warn!(poller = self.number, records = count, "{}; {advice}", failure.message);
+            self.tell(Some(failure.message.clone()));
+            let is_stuck = part::count(&left) as u64 == count;
+            if self.settings.bisect && is_stuck && count > 1 {
+                let (first, second) = part::cut(&left);
+                parts.extend([second, first]);
+            } else {
+                parts.push(left);
             }
+            if self.has_waited(since) {
+                return Err(Stop::Waited(failure));
+            }
+            self.sleep(wait).await?;
+            wait = (wait * 2).min(BACKOFF.end);
         }
         Ok(())
     }
 
-    /// Commits what comes after the last records of a part. A failure costs a redelivery.
+    /// Tells whoever asks what keeps an event from being stored.
+    fn tell(&self, why: Option<String>) {
+        if let Some(readiness) = &self.shared.readiness {
+            readiness.delivery(self.number, why);
+        }
+    }
+
+    /// Has committed what comes after the last records of a part. A failure costs a redelivery.
     fn commit(&self, records: &Records, part: &[Range<usize>]) {
         let mut next = BTreeMap::new();
         for (partition, range) in records.partitions().iter().zip(part) {
@@ -254,31 +343,36 @@ impl Poller {
                 next.insert(Place { topic: partition.topic.clone(), partition: partition.partition }, last + 1);
             }
         }
-        if let Err(error) = self.consumer.commit(&next) {
-            tracing::warn!(
-                poller = self.number,
-                "offsets could not be committed, their records will come again: {error}"
-            );
+        if let Err(error) = self.consumer.commit_later(&next) {
+            self.say_uncommitted(&error);
         }
     }
 
-    async fn wait_while_paused(&self) -> Result<(), Ended> {
+    /// Waits for the end of a pause. `since` is when something was last stored.
+    async fn wait_while_paused(&self, since: Instant) -> Result<(), Stop> {
         let mut is_said = false;
         while let Err(paused) = pause::refuse(self.store.as_ref(), &self.pipeline, Stage::Ingest).await {
             if !is_said {
                 tracing::warn!(poller = self.number, "{paused}");
+                self.tell(Some(paused.to_string()));
                 is_said = true;
             }
-            self.sleep(PAUSE_LOOK).await?;
+            if self.has_waited(since) {
+                return Err(Stop::Waited(crate::command::fold::failed(&paused)));
+            }
+            self.sleep(PAUSE_LOOK.min(self.settings.wait.unwrap_or(PAUSE_LOOK))).await?;
+        }
+        if is_said {
+            self.tell(None);
         }
         Ok(())
     }
 
-    async fn sleep(&self, time: Duration) -> Result<(), Ended> {
+    async fn sleep(&self, time: Duration) -> Result<(), Stop> {
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             if self.signals.asked() {
-                return Err(Ended);
+                return Err(Stop::Asked);
             }
             tokio::time::sleep(left.min(LOOK)).await;
         }
@@ -286,124 +380,12 @@ impl Poller {
     }
 }
 
+fn not_all(left: u64, count: u64) -> Failure {
+    let message =
+        format!("the function has not stored all records of an event: {left} of {count} are left, and come again");
+    Failure::new(Kind::Retry, "invoke.partial", message).remedy("what the function logs says more")
+}
+
 fn add(to: &AtomicU64, time: Duration) {
     to.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-}
-
-/// The partitions that are read to an end, with the offsets before which they end. They are all of one topic.
-struct Ends {
-    open: Option<BTreeMap<i32, i64>>,
-}
-
-impl Ends {
-    fn new(next: &BTreeMap<Place, i64>, until: Option<&BTreeMap<Place, i64>>) -> Self {
-        let open = until.map(|until| {
-            let open = next.iter().filter_map(|(place, from)| Some((place, from, until.get(place)?)));
-            open.filter(|(_, from, end)| from < end).map(|(place, _, end)| (place.partition, *end)).collect()
-        });
-        Self { open }
-    }
-
-    /// Whether all have ended.
-    fn all(&self) -> bool {
-        self.open.as_ref().is_some_and(BTreeMap::is_empty)
-    }
-
-    /// A partition has no further record now.
-    fn end(&mut self, partition: i32) {
-        if let Some(open) = &mut self.open {
-            open.remove(&partition);
-        }
-    }
-
-    /// Whether a record lies before its partition's end. One that does not ends it.
-    fn takes(&mut self, partition: i32, offset: i64) -> bool {
-        let Some(open) = &mut self.open else { return true };
-        match open.get(&partition) {
-            Some(end) if offset < *end => true,
-            Some(_) => {
-                open.remove(&partition);
-                false
-            }
-            None => false,
-        }
-    }
-
-    /// A record was taken: the last before its partition's end ends it.
-    fn took(&mut self, partition: i32, offset: i64) {
-        if let Some(open) = &mut self.open
-            && open.get(&partition).is_some_and(|end| offset + 1 >= *end)
-        {
-            open.remove(&partition);
-        }
-    }
-}
-
-/// A part of an event as two, each with the earlier or later records of every partition.
-fn cut(part: &[Range<usize>]) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-    let several = part.iter().any(|range| range.len() > 1);
-    if several {
-        let middle = |range: &Range<usize>| range.start + range.len().div_ceil(2);
-        let first = part.iter().map(|range| range.start..middle(range)).collect();
-        return (first, part.iter().map(|range| middle(range)..range.end).collect());
-    }
-    // One record of each partition: half of the partitions.
-    let half = part.iter().filter(|range| !range.is_empty()).count() / 2;
-    let (mut seen, mut first, mut second) = (0, Vec::new(), Vec::new());
-    for range in part {
-        let is_first = !range.is_empty() && seen < half;
-        seen += usize::from(!range.is_empty());
-        first.push(if is_first { range.clone() } else { range.start..range.start });
-        second.push(if is_first { range.end..range.end } else { range.clone() });
-    }
-    (first, second)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn partitions_end_at_an_offset_behind_it_or_where_their_records_do() {
-        let place = |partition| Place { topic: "t".to_owned(), partition };
-        let next: BTreeMap<Place, i64> = (0..4).map(|n| (place(n), 10)).collect();
-        let until: BTreeMap<Place, i64> = [(place(0), 12), (place(1), 12), (place(2), 20), (place(3), 10)].into();
-        let mut ends = Ends::new(&next, Some(&until));
-        assert!(!ends.takes(3, 10), "it was empty from the start");
-        assert!(ends.takes(0, 10));
-        ends.took(0, 10);
-        assert!(ends.takes(0, 11));
-        ends.took(0, 11);
-        assert!(!ends.takes(0, 12));
-        // Offset 11 was a marker.
-        assert!(!ends.takes(1, 12) && !ends.all());
-        ends.end(2);
-        assert!(ends.all());
-        let mut never = Ends::new(&next, None);
-        never.end(0);
-        assert!(never.takes(0, i64::MAX) && !never.all());
-    }
-
-    #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "one partition's part")]
-    fn a_part_is_cut_until_one_record_is_left() {
-        assert_eq!(cut(&[0..5, 2..3, 4..4]), (vec![0..3, 2..3, 4..4], vec![3..5, 3..3, 4..4]));
-        assert_eq!(cut(&[0..1, 7..7, 2..3, 1..2]), (vec![0..1, 7..7, 2..2, 1..1], vec![1..1, 7..7, 2..3, 1..2]));
-        let mut parts = vec![vec![0..9, 0..4, 0..1]];
-        let mut single = 0;
-        while let Some(part) = parts.pop() {
-            let count: usize = part.iter().map(Range::len).sum();
-            match count {
-                1 => single += 1,
-                _ => {
-                    let (first, second) = cut(&part);
-                    let len = |part: &[Range<usize>]| part.iter().map(Range::len).sum::<usize>();
-                    assert!(len(&first) > 0 && len(&second) > 0 && len(&first) + len(&second) == count);
-                    parts.extend([first, second]);
-                }
-            }
-        }
-        assert_eq!(single, 14);
-        assert_eq!(cut(&[0..2]), (vec![0..1], vec![1..2]));
-    }
 }

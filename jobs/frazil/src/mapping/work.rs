@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ingest::{Ingest, IngestConfig};
 use kafka::Consumer;
-use kafka::consumer::Place;
+use kafka::consumer::{Place, Says};
 use model::failure::Kind;
 use model::id::PipelineId;
 use model::secret::Secret;
@@ -19,9 +19,11 @@ use pipeline::resolved::Pipeline;
 use serde::Serialize;
 use staging::store::Store;
 
+use super::endpoint::{Endpoint, Target};
 use super::folds::folds;
+use super::function::Function;
 use super::poller::Poller;
-use super::{Settings, Shared, partitions};
+use super::{Readiness, Settings, Shared, partitions};
 use crate::Session;
 use crate::command;
 use crate::environment;
@@ -41,6 +43,8 @@ pub(crate) struct Work {
     tables: Tables,
     pub(crate) settings: kafka::Settings,
     tokens: Option<Arc<dyn kafka::Tokens>>,
+    /// Where events go; ingest in this process where absent.
+    invoke: Option<Target>,
 }
 
 /// Which offsets are read.
@@ -55,6 +59,8 @@ pub(crate) struct Read {
     /// Who looks for partitions that topics get meanwhile, and how often.
     pub(crate) watch: Option<(Consumer, Duration)>,
     pub(crate) mapping: Settings,
+    /// Who is told what keeps it from its work.
+    pub(crate) readiness: Option<Arc<Readiness>>,
 }
 
 /// The document's body.
@@ -104,6 +110,7 @@ impl Work {
         environment: &Environment,
         pipeline: Option<&str>,
         settings: kafka::Settings,
+        invoke: Option<Target>,
         session: &mut Session<'_>,
     ) -> Result<Self, Failure> {
         let tokens = tokens(&settings, session)?;
@@ -112,11 +119,15 @@ impl Work {
             return Err(Failure::usage("ingest.no_source", "the pipeline does not say which cluster it reads")
                 .remedy("set `name` under [source] in the pipeline file: it stays when brokers come and go"));
         }
-        let salt = ingest::salt(&pipeline, environment, &session.variable).map_err(|e| command::ingest::failed(&e))?;
+        let salt = match invoke {
+            // Whoever hashes has the salt.
+            Some(_) => None,
+            None => ingest::salt(&pipeline, environment, &session.variable).map_err(|e| command::ingest::failed(&e))?,
+        };
         let store = environment::store(environment, session).await?;
         let id = environment::pipeline_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
         let tables = Tables::open(environment, session).await?;
-        Ok(Self { pipeline, id, salt, store, tables, settings, tokens })
+        Ok(Self { pipeline, id, salt, store, tables, settings, tokens, invoke })
     }
 
     /// A consumer that asks, and reads nothing.
@@ -127,30 +138,40 @@ impl Work {
         Consumer::new(&self.settings, group, AHEAD_BYTES, self.tokens.clone()).map_err(|e| failed(&e))
     }
 
+    /// The same, to which records of open transactions are there, too.
+    ///
+    /// # Errors
+    /// The client's.
+    pub(crate) fn consumer_of_all(&self, group: &str) -> Result<Consumer, Failure> {
+        let says = Says { open_transactions: true, ..Says::default() };
+        Consumer::saying(says, &self.settings, group, AHEAD_BYTES, self.tokens.clone()).map_err(|e| failed(&e))
+    }
+
     /// Reads, ingests and folds until told to end or all is read.
     ///
     /// # Errors
     /// What a person must change.
     pub(crate) async fn carry_out(&self, read: Read, session: &mut Session<'_>) -> Result<Outcome, Failure> {
         let fold = self.tables.fold(self.pipeline.clone(), self.id.clone(), Arc::clone(&self.store), false, session);
-        let config =
-            IngestConfig::load(self.pipeline.clone(), self.id.clone(), Arc::clone(&self.store), session.clock.clone())
-                .map_err(|e| command::ingest::failed(&e))?;
-        let origin = if read.until.is_some() { Origin::Backfill } else { Origin::Stream };
-        let config = IngestConfig { origin, ..config.salted(self.salt.clone()) };
-        let ingest = Arc::new(Ingest::new(config).map_err(|e| command::ingest::failed(&e))?);
-        let shared = Arc::new(Shared::default());
-        let pollers = self.pollers(&read, &ingest, &shared, session)?;
+        let ingest = match &self.invoke {
+            Some(_) => None,
+            None => Some(Arc::new(self.ingest(read.until.is_some(), session)?)),
+        };
+        let shared = Arc::new(Shared::new(read.readiness.clone()));
+        let pollers = self.pollers(&read, ingest.as_ref(), &shared, session)?;
         let count = pollers.len();
         let known: BTreeSet<Place> = read.from.keys().cloned().collect();
 
+        if let Some(readiness) = &read.readiness {
+            readiness.begin(count);
+        }
         // From here on a signal lets what is under way end.
         session.signals.drain();
         let started = Instant::now();
         let (outcomes, folded) = std::thread::scope(|scope| {
             let threads: Vec<_> = pollers.into_iter().map(|poller| scope.spawn(|| poller.run())).collect();
             // Not here: this thread's runtime is in use.
-            let folding = scope.spawn(|| folds(&fold, &shared, count));
+            let folding = scope.spawn(|| folds(&fold, &shared, count, self.invoke.is_some()));
             if let Some((consumer, every)) = &read.watch {
                 scope.spawn(|| partitions::watch(consumer, known, *every, count, &shared));
             }
@@ -177,21 +198,24 @@ impl Work {
                 .unwrap_or(0),
         };
         let mut is_all = true;
+        let stored = shared.records.load(Ordering::Relaxed);
         for outcome in outcomes {
-            is_all &= outcome?;
+            is_all &= outcome.map_err(|failure| match &read.until {
+                Some(_) => Failure { message: format!("{}; {stored} records are stored", failure.message), ..failure },
+                None => failure,
+            })?;
         }
         if let Some(failure) = folded.failure {
             return Err(failure);
         }
         if read.until.is_some() && !is_all {
-            let message =
-                format!("ended before all was read; {} records are stored", shared.records.load(Ordering::Relaxed));
+            let message = format!("ended before all was read; {stored} records are stored");
             return Err(Failure::interrupted(message));
         }
         let of = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed)).as_secs_f64();
         Ok(Outcome {
             pipeline: self.pipeline.name.clone(),
-            records: shared.records.load(Ordering::Relaxed),
+            records: stored,
             invocations: shared.invocations.load(Ordering::Relaxed),
             failed_invocations: shared.failed_invocations.load(Ordering::Relaxed),
             folds: folded.folds,
@@ -207,10 +231,19 @@ impl Work {
         })
     }
 
+    /// The ingest function, in this process.
+    fn ingest(&self, is_backfill: bool, session: &Session<'_>) -> Result<Ingest, Failure> {
+        let failed = |error: ingest::Error| command::ingest::failed(&error);
+        let (pipeline, store) = (self.pipeline.clone(), Arc::clone(&self.store));
+        let config = IngestConfig::load(pipeline, self.id.clone(), store, session.clock.clone()).map_err(failed)?;
+        let origin = if is_backfill { Origin::Backfill } else { Origin::Stream };
+        Ingest::new(IngestConfig { origin, ..config.salted(self.salt.clone()) }).map_err(failed)
+    }
+
     fn pollers(
         &self,
         read: &Read,
-        ingest: &Arc<Ingest>,
+        ingest: Option<&Arc<Ingest>>,
         shared: &Arc<Shared>,
         session: &Session<'_>,
     ) -> Result<Vec<Poller>, Failure> {
@@ -222,17 +255,24 @@ impl Work {
         let count = parts.len();
         let own = format!("frazil-{}", self.id);
         let group = read.group.as_deref().unwrap_or(&own);
-        let consumer = match read.until {
-            Some(_) => Consumer::to_the_end,
-            None => Consumer::new,
+        let says = Says { ends: read.until.is_some(), ..Says::default() };
+        // Each has an endpoint of its own: what it awaits runs in its own thread.
+        let function = || match (&self.invoke, ingest) {
+            (Some(target), _) => {
+                let endpoint = Box::new(Endpoint::new(target.clone())?);
+                Ok(Function::There { endpoint, partial: read.mapping.partial })
+            }
+            (None, Some(ingest)) => Ok(Function::Here(Arc::clone(ingest))),
+            (None, None) => Err(Failure::new(Kind::Bug, "run.function", "there is no function to hand events to")),
         };
         let poller = |(number, next): (usize, BTreeMap<Place, i64>)| {
+            let ahead = AHEAD_BYTES / count as u64;
             Ok(Poller {
                 number,
-                consumer: consumer(&self.settings, group, AHEAD_BYTES / count as u64, self.tokens.clone())
+                consumer: Consumer::saying(says, &self.settings, group, ahead, self.tokens.clone())
                     .map_err(|e| failed(&e))?,
                 next,
-                ingest: Arc::clone(ingest),
+                function: function()?,
                 store: Arc::clone(&self.store),
                 pipeline: self.pipeline.name.clone(),
                 source: source.clone(),

@@ -1,11 +1,11 @@
-//! What is said of files before anything runs: check, plan, schema, and where Kafka is.
+//! What is said of files before anything runs: check, plan and schema.
 
 use super::*;
 
 const PROTO: &str = include_str!("../../../../proto/employee.proto");
 
 /// A pipeline that reads employees, with more lines in `[table]` or behind it.
-fn employee(table: &str) -> String {
+pub(super) fn employee(table: &str) -> String {
     format!(
         "[source]\ntopics = [\"employees\"]\n[value]\nformat = \"protobuf\"\nframing = \"bare\"\n\
          schema = {{ proto = \"proto/employee.proto\", message = \"gsr.proto.post.Employee\" }}\n\
@@ -14,7 +14,7 @@ fn employee(table: &str) -> String {
 }
 
 /// A project with these pipelines.
-fn project(pipelines: &[(&str, &str)]) -> Place {
+pub(super) fn project(pipelines: &[(&str, &str)]) -> Place {
     let place = Place::new();
     place.write("frazil.toml", "[env.local]\ndir = \"dir\"\n");
     place.write("proto/employee.proto", PROTO);
@@ -25,7 +25,7 @@ fn project(pipelines: &[(&str, &str)]) -> Place {
 }
 
 /// `file:line:column code` of each fault.
-fn faults(document: &Value) -> Vec<String> {
+pub(super) fn faults(document: &Value) -> Vec<String> {
     let text = |fault: &Value, name: &str| fault[name].as_str().unwrap().to_owned();
     let all = document["faults"].as_array().unwrap().iter().map(|fault| {
         let code = text(fault, "code");
@@ -36,13 +36,13 @@ fn faults(document: &Value) -> Vec<String> {
 }
 
 impl Place {
-    fn answer(&self, arguments: &[&str]) -> (Exit, Value) {
+    pub(super) fn answer(&self, arguments: &[&str]) -> (Exit, Value) {
         let left = self.run(&[arguments, &["--json"]].concat());
         (left.exit, left.document())
     }
 
     /// Checks, and gives exit and faults.
-    fn check(&self, arguments: &[&str]) -> (Exit, Vec<String>) {
+    pub(super) fn check(&self, arguments: &[&str]) -> (Exit, Vec<String>) {
         let (exit, document) = self.answer(&[&["check"], arguments].concat());
         assert_eq!((&document["schema"], &document["ok"]), (&json!("frazil.check/1"), &json!(true)), "{document}");
         (exit, faults(&document))
@@ -135,12 +135,11 @@ lost = { from = \"@offst\" }
         "pipelines/faulty.toml:24:17 invalid",
         "pipelines/faulty.toml:26:37 misfit",
         "pipelines/faulty.toml:27:38 wrong_type",
-        "pipelines/other.toml:2:11 topic_taken",
     ];
     assert_eq!(found, expected, "{}", place.run(&["check"]).stdout);
-    // One file alone has its own, and those of what it stands on.
+    // One file alone has its own, and those of what it stands on. A topic of two is said once, at the one that is asked for.
     let (_, found) = place.check(&["other"]);
-    assert_eq!(found, [expected[0], expected[1], expected[27]]);
+    assert_eq!(found, [expected[0], expected[1], "pipelines/other.toml:2:11 topic_taken"]);
 
     let (exit, document) = place.plan(&["faulty"]);
     assert_eq!(
@@ -151,7 +150,7 @@ lost = { from = \"@offst\" }
     let left = place.run(&["plan", "faulty"]);
     assert!(left.stderr.contains("faulty.toml:19:38") && left.stderr.contains("faulty.toml:27:38"), "{}", left.stderr);
     let left = place.run(&["check"]);
-    assert!(left.stdout.ends_with("28 faults: 2 pipelines in the environment `local`\n"), "{}", left.stdout);
+    assert!(left.stdout.ends_with("27 faults: 2 pipelines in the environment `local`\n"), "{}", left.stdout);
 }
 
 #[test]
@@ -220,19 +219,12 @@ fn a_topic_may_be_of_two_clusters() {
     assert_eq!(place.check(&[]).0, Exit::Done);
     place.write("pipelines/b.toml", named("east"));
     assert_eq!(place.check(&["a"]).1, ["pipelines/a.toml:2:11 topic_taken"]);
-}
-
-#[cfg(feature = "kafka")]
-#[test]
-fn client_settings_are_looked_at_too() {
-    let place = project(&[("employee", &employee(""))]);
-    let toml = "[env.local]\ndir = \"dir\"\nkafka = { bootstrap_servers = \"b:9092\", command_config = \"client.properties\" }\n";
-    place.write("frazil.toml", toml);
-    assert_eq!(place.check(&[]).1, ["client.properties:1:1 client"]);
-    place.write("client.properties", "client.id=x\ninterceptor.classes=a.B\nclient.idd=y\n");
-    assert_eq!(place.check(&[]).1, ["client.properties:2:1 client", "client.properties:3:1 client"]);
-    place.write("client.properties", "client.id=x\n");
-    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    assert_eq!(place.check(&["b"]).1, ["pipelines/b.toml:2:11 topic_taken"]);
+    // Of three readers it is one fault, which names the other two.
+    place.write("pipelines/c.toml", named("east"));
+    let (_, document) = place.answer(&["check"]);
+    assert_eq!(faults(&document), ["pipelines/a.toml:2:11 topic_taken"]);
+    assert!(document["faults"][0]["message"].as_str().unwrap().contains("read by b and c too"), "{document}");
 }
 
 #[test]
@@ -437,33 +429,4 @@ fn both_files_are_described_to_editors() {
         assert_eq!(text, document["json_schema"]);
     }
     assert_eq!(place.run(&["schema"]).exit, Exit::Usage);
-}
-
-#[cfg(feature = "kafka")]
-#[test]
-fn the_cluster_is_the_environments_where_no_other_is_named() {
-    let place = project(&[("employee", &employee(""))]);
-    let produce =
-        |place: &Place, flags: &[&str]| place.answer(&[&["produce", "--topic", "t", "--dry-run"], flags].concat());
-    let (exit, refused) = produce(&place, &[]);
-    assert_eq!((exit, &refused["error"]["code"]), (Exit::Usage, &json!("kafka.settings")));
-    assert_eq!(produce(&place, &["-b", "b:9092"]).0, Exit::Done);
-    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\nkafka = { bootstrap_servers = \"b:9092\" }\n");
-    assert_eq!(produce(&place, &[]).0, Exit::Done);
-    // The block's client settings are the block's cluster's.
-    let toml = "[env.local]\ndir = \"dir\"\nkafka = { bootstrap_servers = \"b:9092\", command_config = \"sub/c.properties\" }\n";
-    place.write("frazil.toml", toml);
-    assert_eq!(produce(&place, &[]).1["error"]["code"], "kafka.settings");
-    assert_eq!(produce(&place, &["-b", "other:9092"]).0, Exit::Done);
-    assert_eq!(produce(&place, &["--command-property", "bootstrap.servers=other:9092"]).0, Exit::Done);
-    place.write("sub/c.properties", "client.idd=x\n");
-    let message = produce(&place, &[]).1["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("c.properties:1"), "{message}");
-    place.write("sub/c.properties", "client.id=x\n");
-    assert_eq!(produce(&place, &[]).0, Exit::Done);
-    let (exit, refused) = place.answer(&["run", "--env", "local", "--batch", "0"]);
-    assert_eq!((exit, refused["error"]["code"].as_str()), (Exit::Usage, Some("usage")));
-    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\nmapping = { retries = 1, pollers = [1, 1] }\n");
-    let (exit, refused) = place.answer(&["run"]);
-    assert_eq!((exit, &refused["error"]["code"]), (Exit::Usage, &json!("run.mapping")));
 }

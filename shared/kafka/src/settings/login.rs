@@ -49,7 +49,7 @@ impl Reading {
         if mechanism.is_none() && entry.is_none() {
             if is_sasl && !self.lines.contains_key("sasl.username") {
                 self.fault(
-                    "sasl.mechanism",
+                    self.place_of("security.protocol"),
                     "the security protocol asks for a login, and no mechanism is named",
                     "add `sasl.mechanism` and `sasl.jaas.config`",
                 );
@@ -57,8 +57,8 @@ impl Reading {
             return;
         }
         // What Java's clients take when nothing is said.
-        let unsaid = || Line { place: "sasl.mechanism".to_owned(), value: "GSSAPI".to_owned() };
-        let mechanism = mechanism.unwrap_or_else(unsaid);
+        let mechanism =
+            mechanism.unwrap_or_else(|| Line { place: self.place_of("sasl.jaas.config"), value: "GSSAPI".to_owned() });
         let (place, name) = (mechanism.place, mechanism.value.trim().to_ascii_uppercase());
         if !is_sasl {
             self.fault(
@@ -108,7 +108,7 @@ impl Reading {
         let Some((place, mut login)) = login else {
             if !self.lines.contains_key("sasl.username") || !self.lines.contains_key("sasl.password") {
                 self.fault(
-                    "sasl.jaas.config",
+                    self.place_of("sasl.mechanism"),
                     "the mechanism needs a user name and a password, and there are none",
                     format!("add `sasl.jaas.config={module} required username=\"…\" password=\"…\";`"),
                 );
@@ -131,7 +131,7 @@ impl Reading {
         self.set("sasl.mechanism", "OAUTHBEARER");
         if self.both.get("security.protocol").is_some_and(|protocol| protocol == "SASL_PLAINTEXT") {
             let message = "whoever listens on the way could use the token of an AWS login";
-            self.fault("security.protocol", message, "set `security.protocol` to SASL_SSL");
+            self.fault(self.place_of("security.protocol"), message, "set `security.protocol` to SASL_SSL");
         }
         let mut told = MskIam::default();
         if let Some((place, mut login)) = login {

@@ -116,6 +116,69 @@ fn the_command_line_wins() {
 }
 
 #[test]
+fn what_other_lines_leave_without_effect_is_said_by_name() {
+    let check = |text: &str, servers: Option<&str>, expected: &[(&str, &str)]| {
+        let given = Given { bootstrap_servers: servers, file: Some(("f", text)), ..Given::default() };
+        let settings = Settings::read(&given).unwrap();
+        let said: Vec<&str> = settings.without_effect().iter().map(String::as_str).collect();
+        assert_eq!(said.len(), expected.len(), "{said:?}");
+        for (line, (place, key)) in said.iter().zip(expected) {
+            assert!(line.starts_with(&format!("{place}: `{key}` has no effect")), "{said:?}");
+            assert!(!line.contains("geheim"), "{said:?}");
+        }
+    };
+    let secrets = "ssl.keystore.location=/k.p12\nssl.keystore.type=PKCS12\nssl.keystore.password=geheim\n\
+        sasl.username=ann\nsasl.password=geheim\n";
+    check(
+        secrets,
+        Some("b:9092"),
+        &[
+            ("f:5", "sasl.password"),
+            ("f:4", "sasl.username"),
+            ("f:1", "ssl.keystore.location"),
+            ("f:3", "ssl.keystore.password"),
+            ("f:2", "ssl.keystore.type"),
+        ],
+    );
+    check("security.protocol=SSL\nsasl.password=geheim\nssl.ca.pem=x", Some("b:1"), &[("f:2", "sasl.password")]);
+    check(
+        "security.protocol=SASL_PLAINTEXT\nsasl.username=a\nsasl.password=geheim\nssl.ca.pem=x",
+        Some("b:1"),
+        &[("f:4", "ssl.ca.pem")],
+    );
+    check("bootstrap.servers=x:1", Some("b:1"), &[("f:1", "bootstrap.servers")]);
+    check("bootstrap.servers=x:1", None, &[]);
+}
+
+#[test]
+fn a_broker_with_a_password_before_it_is_refused_and_not_repeated() {
+    let flag = Given { bootstrap_servers: Some("ann:geheim@b:9092"), ..Given::default() };
+    let file = Given { file: Some(("f", "\nbootstrap.servers=b:1,ann:geheim@b:2")), ..Given::default() };
+    for (given, place) in [(flag, "--bootstrap-server"), (file, "f:2")] {
+        let faults = Settings::read(&given).unwrap_err();
+        assert_eq!((faults.0.len(), faults.0[0].place.as_str()), (1, place));
+        assert!(!faults.to_string().contains("geheim"), "{faults}");
+    }
+}
+
+#[test]
+fn a_fault_stands_at_the_line_to_blame() {
+    for (text, place) in [
+        ("\nsecurity.protocol=SASL_SSL", "client.properties:2"),
+        ("security.protocol=SASL_SSL\n\nsasl.mechanism=PLAIN", "client.properties:3"),
+        ("a=b\n\nclient.id=\\u12", "client.properties:3"),
+        (
+            "security.protocol=SASL_SSL\nsasl.jaas.config=x.PlainLoginModule required username=\"a\";",
+            "client.properties:2",
+        ),
+        ("\nsasl.mechanism=AWS_MSK_IAM\nsecurity.protocol=SASL_PLAINTEXT", "client.properties:3"),
+    ] {
+        let faults = read(text, &[]).unwrap_err();
+        assert_eq!(faults.0[0].place, place, "{faults}");
+    }
+}
+
+#[test]
 fn every_line_without_effect_is_refused_by_name_and_all_at_once() {
     let text = "security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\nssl.truststore.location=/t.jks\nssl.truststore.password=geheim\n\
         ssl.keystore.location=/k.jks\nkey.deserializer=org.X\nmax.poll.records=5\nclinet.id=x\nsomething.else=y\n\

@@ -30,6 +30,10 @@ pub struct Kafka {
     pub bootstrap_servers: Option<String>,
     /// The client settings, a properties file as Kafka's own tools read it.
     pub command_config: Option<PathBuf>,
+    /// Line and column of what is said here.
+    pub at: (usize, usize),
+    /// Line and column of `command_config`'s value, where it is there.
+    pub command_config_at: (usize, usize),
 }
 
 /// Where partitions are read from that were never read.
@@ -104,7 +108,10 @@ pub(super) fn kafka<'t>(reader: &mut Reader<'t>, environment: Section<'t>, root:
         let message = "`kafka` needs `bootstrap_servers`, or a `command_config` that names them";
         reader.fault(section.at, code::MISSING, message);
     }
+    let at = reader.place(section.at);
     Some(Kafka {
+        at,
+        command_config_at: config.as_ref().map_or(at, |text| reader.place(text.at)),
         bootstrap_servers: servers.map(|text| text.value),
         command_config: config.map(|text| super::plain(&root.join(text.value))),
     })

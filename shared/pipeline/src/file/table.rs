@@ -10,11 +10,11 @@ use crate::partition;
 use crate::path;
 use crate::quantity;
 use crate::reader::{Reader, Text};
-use crate::route::{self, Refused, Route};
 use crate::resolved::{
     ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, PartitionField, Pii, SortField,
     Staging, Table, TableName, Transform, Types, UnknownFields,
 };
+use crate::route::{self, Refused, Route};
 use crate::sort;
 use crate::types::Type;
 

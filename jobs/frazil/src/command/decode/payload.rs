@@ -5,12 +5,14 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema};
 use codec::protobuf::{Decoder, Filter, schema};
+use codec::routing::{self, Router};
 use codec::texts::Texts;
 use codec::{Rejected, columns};
 use model::coverage::Filtered;
 use model::failure::Kind;
 use model::secret::Secret;
 use pipeline::resolved::Pipeline;
+use pipeline::route::{Part, Route};
 
 use super::input::Record;
 use crate::manners::exit::Exit;
@@ -29,8 +31,8 @@ pub(crate) struct Row {
 /// What became of a payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
-    /// Its rows.
-    Rows(Vec<Row>),
+    /// Its rows, and the table that they go to where there are many and the record is known well enough.
+    Rows { table: Option<String>, rows: Vec<Row> },
     /// A null value: in the modes there are it makes no row.
     Tombstone,
     /// It makes no row by choice.
@@ -43,7 +45,7 @@ impl Decoded {
     /// What is said of one that made no row.
     pub(crate) fn said(&self) -> String {
         match self {
-            Self::Rows(rows) => format!("{} rows", rows.len()),
+            Self::Rows { rows, .. } => format!("{} rows", rows.len()),
             Self::Tombstone => "a tombstone: no row".to_owned(),
             Self::Filtered(Filtered::Explode) => "nothing to explode: no row".to_owned(),
             Self::Filtered(_) => "left out by the filter: no row".to_owned(),
@@ -57,7 +59,7 @@ impl Decoded {
     /// The command was done; for a dead letter the answer is no.
     pub(super) const fn exit(&self) -> Exit {
         match self {
-            Self::Rows(_) | Self::Tombstone | Self::Filtered(_) => Exit::Done,
+            Self::Rows { .. } | Self::Tombstone | Self::Filtered(_) => Exit::Done,
             Self::Dead { .. } => Exit::No,
         }
     }
@@ -68,6 +70,9 @@ pub(crate) struct Reader {
     filter: Option<Filter>,
     decoder: Decoder,
     texts: Texts,
+    router: Option<Router>,
+    /// Whether a record's topic is a part of its table's name.
+    by_topic: bool,
 }
 
 impl Reader {
@@ -77,7 +82,7 @@ impl Reader {
     /// When the schema can't be used, or the `[value]` or `[table]` block does not fit it.
     pub(crate) fn open(pipeline: &Pipeline, salt: Option<&Secret>) -> Result<Self, Failure> {
         let message = schema::load(&pipeline.value.schema).map_err(|e| codec_failure(&e))?;
-        let columns = columns::plan_records(&message, &pipeline.value, &pipeline.table).map_err(|faults| {
+        let tables = columns::plan_tables(&message, pipeline).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let failure = Failure::usage("pipeline.columns", lines.join("\n"))
                 .remedy("change the pipeline file where that says, or the message");
@@ -86,17 +91,21 @@ impl Reader {
                 None => failure,
             }
         })?;
-        let decoder = Decoder::salted(&message, &columns, salt).map_err(|e| codec_failure(&e))?;
-        let texts = Texts::new(&columns, salt).map_err(|e| codec_failure(&e))?;
-        let filter = Filter::new(&message, &columns).map_err(|e| codec_failure(&e))?;
-        Ok(Self { filter, decoder, texts })
+        let columns = &tables.columns;
+        let decoder = Decoder::salted(&message, columns, salt).map_err(|e| codec_failure(&e))?;
+        let texts = Texts::new(columns, salt).map_err(|e| codec_failure(&e))?;
+        let filter = Filter::new(&message, columns).map_err(|e| codec_failure(&e))?;
+        let router = pipeline.route.as_ref().map(|route| Router::new(route, &message, &tables));
+        let router = router.transpose().map_err(|e| codec_failure(&e))?;
+        let by_topic = pipeline.route.iter().flat_map(Route::parts).any(|part| *part == Part::Topic);
+        Ok(Self { filter, decoder, texts, router, by_topic })
     }
 
-    /// Decodes one record.
+    /// Decodes one record, of which the topic may not be known.
     ///
     /// # Errors
     /// Never for a bad payload, which is an answer.
-    pub(crate) fn read(&mut self, record: &Record) -> Result<Decoded, Failure> {
+    pub(crate) fn read(&mut self, record: &Record, topic: Option<&str>) -> Result<Decoded, Failure> {
         let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
         match self.filter.as_mut().map_or(Ok(true), |filter| filter.takes(value)) {
             Ok(true) => {}
@@ -104,6 +113,16 @@ impl Reader {
             Err(rejected) => return Ok(dead(rejected)),
         }
         let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
+        let table = match &mut self.router {
+            Some(router) if topic.is_some() || !self.by_topic => {
+                let name = router.name(topic, headers.clone(), value);
+                match name.and_then(|name| routing::check(name).map(|()| name.to_owned())) {
+                    Ok(name) => Some(name),
+                    Err(rejected) => return Ok(dead(rejected)),
+                }
+            }
+            _ => None,
+        };
         let read = self.texts.read(record.key.as_deref(), headers);
         if let Err(rejected) = read.and_then(|()| self.decoder.decode_beside(value, self.texts.bytes())) {
             return Ok(dead(rejected));
@@ -123,7 +142,7 @@ impl Reader {
             });
             Ok(Row { json, cells: cells.collect::<Result<_, Failure>>()? })
         });
-        Ok(Decoded::Rows(rows.collect::<Result<_, Failure>>()?))
+        Ok(Decoded::Rows { table, rows: rows.collect::<Result<_, Failure>>()? })
     }
 }
 

@@ -8,8 +8,7 @@ fn named(table: &str, rest: &str) -> String {
 }
 
 fn table(name: &str) -> TableName {
-    let (namespace, name) = name.split_once('.').unwrap();
-    TableName { namespace: namespace.to_owned(), name: name.to_owned() }
+    name.parse().unwrap()
 }
 
 #[test]
@@ -28,8 +27,9 @@ fn each_table_has_what_is_said_of_all_and_what_differs_for_it() {
 
     let of = |name: &str| {
         let own = pipeline.of(&table(name));
-        assert_eq!((own.route, own.tables.len()), (None, 0));
+        assert!(pipeline.has_many() && !own.has_many() && own.takes(&table("bigdata.x_any")));
         assert_eq!((own.table.name.to_string(), &own.source), (name.to_owned(), &pipeline.source));
+        assert_eq!(own.of(&table("bigdata.x_any")), own);
         own.table
     };
     let (orders, log, other) = (of("bigdata.x_orders"), of("bigdata.x_public_log"), of("bigdata.x_other"));
@@ -52,10 +52,16 @@ fn what_differs_is_held_to_the_same_rules() {
     many("[tables.a]\npartition_by = [\"hours(at)\", \"hour(at)\"]\n", &["10:30 duplicate `hour(at)` is there twice"]);
     many("[tables.a]\nmode = \"dedup\"\n", &["10:8 missing needs a `primary_key`"]);
     many("primary_key = [\"a\"]\n[tables.a]\nmode = \"dedup\"\n", &[]);
-    many("primary_key = [\"a\"]\n[tables.a]\nmode = \"dedup\"\nprimary_key = []\n", &["11:8 missing needs a `primary_key`"]);
+    many(
+        "primary_key = [\"a\"]\n[tables.a]\nmode = \"dedup\"\nprimary_key = []\n",
+        &["11:8 missing needs a `primary_key`"],
+    );
     many("[tables.a]\ndedup_within = { column = \"at\", lookback = \"1h\" }\n", &["10:1 invalid belongs to"]);
-    many("fields = \"listed\"\ncolumns.a = \"a\"\n[tables.a]\nsort_by = [\"b\"]\n", &["12:13 unknown_column not one of"]);
-    many("[tables.a]\ncolumns.a = \"b\"\n", &["10:1 unknown_key unknown key `columns`"]);
+    many(
+        "fields = \"listed\"\ncolumns.a = \"a\"\n[tables.a]\nsort_by = [\"b\"]\n",
+        &["12:12 unknown_column not one of"],
+    );
+    many("[tables.a]\ncolumns.a = \"b\"\n", &["10:1 unknown_key `columns`"]);
     many("[tables.\"a b\"]\n[tables._a]\n", &["9:9 invalid is called `a b`", "10:9 invalid is called `_a`"]);
     many("[tables.a-b]\n[tables.a_b]\n", &["10:9 duplicate `a_b` is there twice"]);
     many("[tables]\na = 1\n", &["10:5 wrong_type `a` takes a table"]);
@@ -66,13 +72,18 @@ fn what_differs_is_held_to_the_same_rules() {
 #[test]
 fn topics_by_pattern_take_what_fits_and_is_not_left_out() {
     let source = |lines: &str| format!("[source]\n{lines}\n{VALUE}[table]\nname = \"db.{{topic}}\"\n");
-    let pipeline = parse_named(&source("topics = [\"cdc.*\", \"one\"]\nexclude = [\"*.heartbeat\", \"cdc.x\"]")).unwrap();
-    for (topic, want) in [("cdc.a", true), ("one", true), ("two", false), ("cdc.a.heartbeat", false), ("cdc.x", false)] {
+    let pipeline =
+        parse_named(&source("topics = [\"cdc.*\", \"one\"]\nexclude = [\"*.heartbeat\", \"cdc.x\"]")).unwrap();
+    for (topic, want) in [("cdc.a", true), ("one", true), ("two", false), ("cdc.a.heartbeat", false), ("cdc.x", false)]
+    {
         assert_eq!(pipeline.source.takes(topic), want, "{topic}");
     }
     assert!(pipeline.source.has_patterns());
     check(&source("topics = [\"a\"]\nexclude = [\"b*\"]"), &["3:1 invalid `topics` has none"]);
-    check(&source("topics = [\"a*\", \"b\"]\nexclude = [\"b\", \"c/\"]"), &["3:12 invalid left out here", "3:17 invalid not a topic"]);
+    check(
+        &source("topics = [\"a*\", \"b\"]\nexclude = [\"b\", \"c/\"]"),
+        &["3:12 invalid left out here", "3:17 invalid not a topic"],
+    );
     check(&source("topics = [\"a[bc]\"]"), &["2:11 invalid a pattern has `*`"]);
     // Kafka itself would warn of these two.
     check(&source("topics = [\"a.b\", \"a_b\"]"), &["2:10 invalid would share"]);

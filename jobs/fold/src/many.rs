@@ -1,0 +1,271 @@
+//! A pipeline of many tables. Each has a ledger of its own and is folded by itself; what they share is the listing, and the
+//! footers that it took to see which tables have rows.
+//!
+//! Which tables there are is kept in the store, a key for each: before any table's commit can pass an object, the keys of
+//! all tables that it has rows for are durable. A table without a ledger begins with the oldest object that is kept, so
+//! whatever became of the run that met it, its rows are found.
+//!
+//! A run folds the tables that have rows among what is new. Another one's ledger may stay behind what is staged, for an hour
+//! or so many objects: it would only say that nothing of them is the table's. A table whose fold failed, or left something,
+//! is named in the run's note, and folded by the next run whatever is new; without that note all of them are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::clock::Timestamp;
+use model::run::{Run, State as Stands};
+use pipeline::resolved::TableName;
+use staging::key;
+use staging::list::Listed;
+
+use crate::budget::Budget;
+use crate::error::Error;
+use crate::history;
+use crate::intake::{Intake, Shared};
+use crate::plan::Plan;
+use crate::report::{Report, TableFailure, TableReport};
+use crate::run::Fold;
+use crate::state::State;
+
+/// Tables of one pipeline. Each fold asks the catalog for each of them; a field that names more was hardly meant to.
+const TABLES_MAX: usize = 1000;
+/// How long a table's ledger may stay behind objects that have no row for it.
+const BEHIND_MICROS_MAX: i64 = 3_600_000_000;
+/// How many such objects it may stay behind. When a row comes, their footers are read for it.
+const BEHIND_OBJECTS_MAX: usize = 1000;
+
+/// What a run has found of a table before it folds it.
+#[derive(Debug)]
+pub(crate) struct Given {
+    /// The table's state when the listing began; absent where there was no table.
+    pub(crate) state: Option<State>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A table that a run may fold.
+struct Candidate {
+    state: Option<State>,
+    folded: BTreeSet<String>,
+}
+
+impl Candidate {
+    fn is_new(&self) -> bool {
+        self.state.as_ref().is_none_or(|state| state.first_run)
+    }
+}
+
+impl Fold {
+    /// The fold of one of the pipeline's tables.
+    #[must_use]
+    pub fn of(&self, table: &TableName) -> Self {
+        Self { pipeline: Arc::new(self.pipeline.of(table)), ..self.clone() }
+    }
+
+    /// The pipeline's tables: the only one, or those that were met so far.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn tables(&self) -> Result<BTreeSet<TableName>, Error> {
+        if !self.pipeline.has_many() {
+            return Ok(BTreeSet::from([self.pipeline.table.name.clone()]));
+        }
+        let prefix = key::tables_prefix(&self.id);
+        let mut tables = BTreeSet::new();
+        let mut continuation: Option<String> = None;
+        loop {
+            let page = self.store.list(&prefix, None, continuation.as_deref()).await?;
+            for object in page.objects {
+                match object.key.strip_prefix(&prefix).and_then(|name| name.parse().ok()) {
+                    Some(table) => drop(tables.insert(table)),
+                    None => tracing::warn!(key = object.key, "this is not the name of a table"),
+                }
+            }
+            match page.next {
+                Some(next) => continuation = Some(next),
+                None => return Ok(tables),
+            }
+        }
+    }
+
+    /// Makes the keys of tables that some objects have rows for, where they are not known yet.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] where a table is not one of the pipeline's; the store's.
+    pub(crate) async fn meet<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        known: &mut BTreeSet<TableName>,
+    ) -> Result<(), Error> {
+        for name in names {
+            let Some(table) = name.parse().ok().filter(|table| self.pipeline.takes(table)) else {
+                return Err(Error::Stopped {
+                    code: "fold.table_changed",
+                    message: format!(
+                        "rows are staged for {name}, and the pipeline now says {}",
+                        self.pipeline.route.as_ref().map_or_else(String::new, |route| route.written().to_string())
+                    ),
+                    remedy: "set the table's name back to what it was, fold until nothing is left, then change it"
+                        .to_owned(),
+                });
+            };
+            if !known.contains(&table) {
+                if !self.settings.dry_run {
+                    self.store.put_new(&key::table(&self.id, name), Bytes::from(format!("{name}\n"))).await?;
+                }
+                known.insert(table);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a plan says nothing of this table but that what is staged is not its own, which can wait.
+    pub(crate) fn may_wait(&self, state: &State, intake: &Intake, plan: &Plan) -> bool {
+        if self.pipeline.route.is_none() {
+            return false;
+        }
+        let name = self.pipeline.table.name.to_string();
+        let spoken = plan.judgement.admitted.iter().zip(&plan.judgement.stale);
+        let has_rows = intake
+            .objects
+            .iter()
+            .zip(spoken)
+            .any(|(found, (a, s))| (!a.is_empty() || !s.is_empty()) && found.footer.table(&name).is_some());
+        !has_rows
+            && !is_due(state, intake.objects.len(), intake.date)
+            && !history::anchor_due(&state.loaded.metadata, &self.id, intake.date)
+    }
+
+    /// Folds every table that has something to fold.
+    ///
+    /// # Errors
+    /// What keeps every table from being folded. One table's failure is in its report.
+    pub(crate) async fn fold_many(&self, budget: Budget, last: Option<&Run>) -> Result<Report, Error> {
+        let mut known = self.tables().await?;
+        let mut candidates: BTreeMap<TableName, Result<Candidate, Error>> = BTreeMap::new();
+        for table in &known {
+            candidates.insert(table.clone(), self.of(table).candidate().await);
+        }
+        let given = || candidates.values().filter_map(|c| c.as_ref().ok());
+        // From the beginning, where a table has no ledger: also where it has, and can't be read.
+        let all_begun = !candidates.is_empty() && given().all(|c| !c.is_new());
+        let minutes = || given().filter_map(|c| Some(c.state.as_ref()?.ledger.low_minute));
+        let low_minute = if all_begun { minutes().min() } else { None };
+        let passed = minutes().max().filter(|_| all_begun);
+        let asked = self.clock.now();
+        let shared = Arc::new(Shared::list(self.store.as_ref(), &self.id, low_minute, asked).await?);
+        let listed = shared.objects();
+
+        // Whatever some table has settled was seen by the run that did so, and so were its tables.
+        let is_fresh = |listed: &&&Listed| {
+            let key = listed.key.to_string();
+            passed.is_none_or(|passed| listed.key.minute >= passed) && !given().any(|c| c.folded.contains(&key))
+        };
+        let fresh: Vec<Listed> = listed.iter().filter(is_fresh).map(|listed| (*listed).clone()).collect();
+        let mut report = Report {
+            runs: 1,
+            staged_objects: fresh.len() as u64,
+            staged_bytes: fresh.iter().map(|listed| listed.size).sum(),
+            ..Report::default()
+        };
+        let with_rows = shared.tables(self.store.as_ref(), fresh).await?;
+        self.meet(with_rows.iter().map(String::as_str), &mut known).await?;
+        for table in &known {
+            candidates.entry(table.clone()).or_insert_with(|| Ok(Candidate { state: None, folded: BTreeSet::new() }));
+        }
+        if candidates.len() > TABLES_MAX {
+            return Err(Error::Stopped {
+                code: "fold.many_tables",
+                message: format!(
+                    "{} has met {} tables, and folds at most {TABLES_MAX}",
+                    self.pipeline.name,
+                    candidates.len()
+                ),
+                remedy: format!(
+                    "name tables by a field with fewer values; delete the keys under `{}` of tables that are not wanted, \
+                     whose rows then wait as they are staged",
+                    key::tables_prefix(&self.id)
+                ),
+            });
+        }
+
+        let is_behind = |name: &str| match last {
+            Some(last) if last.state == Stands::Done => last.behind.contains(name),
+            Some(last) => last.behind.is_empty() || last.behind.contains(name),
+            None => true,
+        };
+        // Tables that were never folded come first: the others' listings then need not begin with the oldest object.
+        let mut order: Vec<(TableName, Result<Candidate, Error>)> = candidates.into_iter().collect();
+        order.sort_by_key(|(_, candidate)| !candidate.as_ref().is_ok_and(Candidate::is_new));
+        for (table, candidate) in order {
+            let name = table.to_string();
+            let candidate = match candidate {
+                Ok(candidate) => candidate,
+                Err(error) => {
+                    report.tables.push(self.failed(&name, &error));
+                    continue;
+                }
+            };
+            let unread = |state: &State| {
+                let is_unread = |listed: &&&Listed| {
+                    listed.key.minute >= state.ledger.low_minute && !candidate.folded.contains(&listed.key.to_string())
+                };
+                listed.iter().filter(is_unread).count()
+            };
+            let wanted = match &candidate.state {
+                None => true,
+                Some(state) => {
+                    state.first_run
+                        || with_rows.contains(&name)
+                        || is_behind(&name)
+                        || is_due(state, unread(state), shared.date())
+                        || history::anchor_due(&state.loaded.metadata, &self.id, shared.date())
+                }
+            };
+            if !wanted {
+                let metadata_location = candidate.state.map(|state| state.loaded.metadata_location);
+                report.tables.push(TableReport { name, metadata_location, ..TableReport::default() });
+                continue;
+            }
+            // One that was just met begins with the oldest object, where the listing may not.
+            let is_listed = !candidate.is_new() || low_minute.is_none();
+            let given = is_listed.then(|| Given { state: candidate.state, shared: Arc::clone(&shared) });
+            // Not on this call's own stack: a fold of one table is a large future.
+            match Box::pin(self.of(&table).fold_one(budget, given)).await {
+                Ok(one) => report.beside(one),
+                Err(error) => report.tables.push(self.failed(&name, &error)),
+            }
+        }
+        report.tables.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(report)
+    }
+
+    async fn candidate(&self) -> Result<Candidate, Error> {
+        let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else {
+            return Ok(Candidate { state: None, folded: BTreeSet::new() });
+        };
+        let state = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
+        let folded = state.folded(self.store.as_ref(), &self.id).await?;
+        Ok(Candidate { state: Some(state), folded })
+    }
+
+    fn failed(&self, name: &str, error: &Error) -> TableReport {
+        tracing::warn!(table = name, %error, "this table was not folded; the others are");
+        let remedy = error.remedy().map(|remedy| match error.code() {
+            "fold.table_replaced" => format!(
+                "{remedy}; to do without this table, delete the key `{}`: rows for it then wait as they are staged",
+                key::table(&self.id, name)
+            ),
+            _ => remedy.to_owned(),
+        });
+        let failure =
+            TableFailure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string(), remedy };
+        TableReport { name: name.to_owned(), failure: Some(failure), ..TableReport::default() }
+    }
+}
+
+/// Whether a ledger has been left behind what is staged for long enough.
+fn is_due(state: &State, unread: usize, date: Timestamp) -> bool {
+    let since = state.ledger.settled_at;
+    unread > BEHIND_OBJECTS_MAX || unread > 0 && date.micros().saturating_sub(since.micros()) > BEHIND_MICROS_MAX
+}
