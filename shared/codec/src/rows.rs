@@ -4,6 +4,7 @@
 mod arrays;
 pub(crate) mod batch;
 pub(crate) mod cells;
+mod demand;
 pub(crate) mod digits;
 pub(crate) mod level;
 pub(crate) mod names;

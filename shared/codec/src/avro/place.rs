@@ -7,17 +7,16 @@ use model::secret::Secret;
 use pipeline::resolved::{ColumnCase, Pii};
 use pipeline::types::Type;
 
-use super::describe::{DURATION, VALUE};
+use super::describe::VALUE;
 use super::schema::{self, Logical, Schema, Shape};
 use super::single::{self, Number};
 use super::view::{self, View};
 use crate::columns::{self, Column, Columns};
-use crate::expectation::Rule;
 use crate::naming;
 use crate::pii::Hasher;
 use crate::rows::batch::Plan;
 use crate::rows::cells::{Output, Slot, Source};
-use crate::rows::level::{Cell, Check, Kept, Layout, Required, Veil};
+use crate::rows::level::{Layout, Required};
 
 /// Columns nest at most this deep: the decoder follows them with its stack.
 const NESTING_MAX: usize = 64;
@@ -239,13 +238,13 @@ impl Placer<'_> {
                 _ => Err(format!("the payload has no field `{name}`")),
             };
         }
-        let members = members(schema, of);
+        let members = view::members(schema, of);
         let found = members.iter().find(|(_, known, _)| *known == name);
         found.map(|(place, _, of)| (*place, *of)).ok_or_else(|| self.no_field(of, name, false))
     }
 
     fn no_field(&self, of: usize, name: &str, folded: bool) -> String {
-        let members = members(self.schema, of);
+        let members = view::members(self.schema, of);
         if members.is_empty() {
             return "a path leads through single records only".to_owned();
         }
@@ -308,24 +307,8 @@ impl Placer<'_> {
         if way.is_branch {
             placed.present = way.present;
         }
-        if let (true, Some(bit)) = (column.required, output.valid) {
-            layout.required.push(Required { bit, within: None, path: place.path.clone() });
-        }
-        if let Some(rule) = Rule::of(&column.expect, &column.data_type)? {
-            let cell = cell(&output.source, &column.data_type).ok_or("only single values have expectations")?;
-            layout.checks.push(Check { valid: output.valid, cell, rule, path: place.path });
-        }
-        if let Some(pii) = column.pii {
-            let (Source::Text(text), false) = (&output.source, matches!(placed.target, Target::Json { .. })) else {
-                return Err("personal data is a single value: name a field within it".to_owned());
-            };
-            let kept = match pii {
-                Pii::Hash => Kept::Hash(Arc::clone(self.hasher)),
-                Pii::Last4 => Kept::Last4,
-                Pii::Drop => return Err("a column that is dropped is none".to_owned()),
-            };
-            layout.veils.push(Veil { valid: output.valid, text: *text, kept });
-        }
+        let is_json = matches!(placed.target, Target::Json { .. });
+        layout.demand(column, &output, is_json, &place.path, self.hasher)?;
         way.own.push(placed);
         Ok(output)
     }
@@ -402,7 +385,7 @@ impl Placer<'_> {
         if fields.is_empty() {
             return Err("a struct has at least one field".to_owned());
         }
-        let known = members(self.schema, of);
+        let known = view::members(self.schema, of);
         let is_union = matches!(self.schema.shape(of), Shape::Union(_));
         let mut targets: BTreeMap<usize, Vec<Placed>> = BTreeMap::new();
         let mut outputs = Vec::with_capacity(fields.len());
@@ -460,27 +443,6 @@ impl Placer<'_> {
     }
 }
 
-/// The fields of what is a record to columns: the place of each, its name and its type.
-fn members(schema: &Schema, of: usize) -> Vec<(usize, &str, usize)> {
-    match view::of(schema, of) {
-        (_, View::Branches(branches)) => {
-            let others = branches.iter().enumerate().filter(|(_, id)| !view::is_null(schema, **id));
-            others.map(|(index, id)| (index, view::branch_name(schema, branches, index), *id)).collect()
-        }
-        (_, View::One(id)) => match schema.at(id) {
-            schema::Type { shape: Shape::Record(record), .. } => {
-                record.fields.iter().enumerate().map(|(n, field)| (n, field.name.as_str(), field.of)).collect()
-            }
-            // The parts are types of no schema: they are found by this.
-            schema::Type { logical: Some(Logical::Duration), .. } => {
-                DURATION.iter().enumerate().map(|(n, name)| (n, *name, schema.part)).collect()
-            }
-            _ => Vec::new(),
-        },
-        (_, View::Null) => Vec::new(),
-    }
-}
-
 impl Way {
     const fn new(of: usize) -> Self {
         Self { of, is_root: false, is_branch: false, present: None, own: Vec::new(), members: BTreeMap::new() }
@@ -494,18 +456,4 @@ impl Way {
         }
         placed
     }
-}
-
-/// Where a column's single values stand; none for nested ones.
-const fn cell(source: &Source, data_type: &Type) -> Option<Cell> {
-    Some(match (source, data_type) {
-        (Source::Word4(slot), Type::Float) => Cell::Float(*slot),
-        (Source::Word4(slot), _) => Cell::Word4(*slot),
-        (Source::Word8(slot), Type::Double) => Cell::Double(*slot),
-        (Source::Word8(slot), _) => Cell::Word8(*slot),
-        (Source::Word16(slot), _) => Cell::Word16(*slot),
-        (Source::Bit(slot), _) => Cell::Bit(*slot),
-        (Source::Text(slot), _) => Cell::Text(*slot),
-        (Source::Struct(_) | Source::List(..) | Source::Map(..), _) => return None,
-    })
 }

@@ -1,6 +1,7 @@
 //! What a type is to columns: a union with null is an optional value, one of several types a record of optional branches.
 
-use super::schema::{Schema, Shape, unqualified};
+use super::describe::DURATION;
+use super::schema::{self, Logical, Schema, Shape, unqualified};
 
 /// A type without the null that it may also be.
 #[derive(Clone, Copy)]
@@ -53,4 +54,25 @@ pub(super) fn branch_aliases(schema: &Schema, id: usize) -> Vec<String> {
     .iter()
     .map(|alias| unqualified(alias).to_owned())
     .collect()
+}
+
+/// The fields of what is a record to columns: the place of each, its name and its type.
+pub(super) fn members(schema: &Schema, of: usize) -> Vec<(usize, &str, usize)> {
+    match self::of(schema, of) {
+        (_, View::Branches(branches)) => {
+            let others = branches.iter().enumerate().filter(|(_, id)| !is_null(schema, **id));
+            others.map(|(index, id)| (index, branch_name(schema, branches, index), *id)).collect()
+        }
+        (_, View::One(id)) => match schema.at(id) {
+            schema::Type { shape: Shape::Record(record), .. } => {
+                record.fields.iter().enumerate().map(|(n, field)| (n, field.name.as_str(), field.of)).collect()
+            }
+            // The parts are types of no schema: they are found by this.
+            schema::Type { logical: Some(Logical::Duration), .. } => {
+                DURATION.iter().enumerate().map(|(n, name)| (n, *name, schema.part)).collect()
+            }
+            _ => Vec::new(),
+        },
+        (_, View::Null) => Vec::new(),
+    }
 }

@@ -11,12 +11,11 @@ use super::mapping::{self, Number, Shape};
 use super::program::{Field, Message, MomentStore, Oneof, Op, Program, Read, Store};
 use super::{json, wire};
 use crate::columns::{self, Column, Columns};
-use crate::expectation::Rule;
 use crate::naming;
 use crate::pii::Hasher;
 use crate::rows::batch::Plan;
 use crate::rows::cells::{Output, Slot, Source};
-use crate::rows::level::{Cell, Check, Gathered, Kept, Layout, Required, Veil};
+use crate::rows::level::{Gathered, Layout, Required};
 use crate::rows::names::Names;
 use crate::rows::text;
 
@@ -260,24 +259,7 @@ impl Compiler<'_> {
         } else {
             self.field(field, data_type, layout, place)?
         };
-        if let (true, Some(bit)) = (column.required, output.valid) {
-            layout.required.push(Required { bit, within: None, path: place.path.clone() });
-        }
-        if let Some(rule) = Rule::of(&column.expect, &column.data_type)? {
-            let cell = cell(&output.source, &column.data_type).ok_or("only single values have expectations")?;
-            layout.checks.push(Check { valid: output.valid, cell, rule, path: place.path.clone() });
-        }
-        if let Some(pii) = column.pii {
-            let (Source::Text(text), false) = (&output.source, matches!(op, Op::Json { .. })) else {
-                return Err("personal data is a single value: name a field within it".to_owned());
-            };
-            let kept = match pii {
-                Pii::Hash => Kept::Hash(Arc::clone(self.hasher)),
-                Pii::Last4 => Kept::Last4,
-                Pii::Drop => return Err("a column that is dropped is none".to_owned()),
-            };
-            layout.veils.push(Veil { valid: output.valid, text: *text, kept });
-        }
+        layout.demand(column, &output, matches!(op, Op::Json { .. }), &place.path, self.hasher)?;
         Ok((op, output))
     }
 
@@ -591,20 +573,6 @@ const fn store(number: Number, data_type: &Type) -> Option<Store> {
         (Number::Signed32 | Number::Signed64, Type::String) => Store::SignedText,
         (Number::Unsigned32 | Number::Unsigned64, Type::String) => Store::UnsignedText,
         _ => return None,
-    })
-}
-
-/// Where a column's single values stand; none for nested ones.
-const fn cell(source: &Source, data_type: &Type) -> Option<Cell> {
-    Some(match (source, data_type) {
-        (Source::Word4(slot), Type::Float) => Cell::Float(*slot),
-        (Source::Word4(slot), _) => Cell::Word4(*slot),
-        (Source::Word8(slot), Type::Double) => Cell::Double(*slot),
-        (Source::Word8(slot), _) => Cell::Word8(*slot),
-        (Source::Word16(slot), _) => Cell::Word16(*slot),
-        (Source::Bit(slot), _) => Cell::Bit(*slot),
-        (Source::Text(slot), _) => Cell::Text(*slot),
-        (Source::Struct(_) | Source::List(..) | Source::Map(..), _) => return None,
     })
 }
 
