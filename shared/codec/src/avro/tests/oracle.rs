@@ -19,10 +19,8 @@ pub(super) fn cell(value: &Value, kind: &Kind, data_type: &Type, records: &Recor
             Value::Null => Cell::Null,
             _ => cell(inner, of, data_type, records),
         },
+        (Value::Union(_, inner), Kind::Union(_), _) if **inner == Value::Null => Cell::Null,
         (Value::Union(branch, inner), Kind::Union(branches), Type::Struct(members)) => {
-            if matches!(**inner, Value::Null) {
-                return Cell::Null;
-            }
             let others = branches.iter().enumerate().filter(|(_, kind)| !matches!(kind, Kind::Primitive("null")));
             let cells = others.zip(members).map(|((index, kind), member)| {
                 let there = index == *branch as usize;

@@ -24,14 +24,23 @@ struct Subject {
 }
 
 impl Subject {
-    /// A writer's records read as a reader's; none where the reader has no columns.
-    fn new(writer: &Kind, reader: Option<&Kind>) -> Option<Self> {
+    /// A writer's records read as a reader's, some of their fields as JSON; none where the reader has no columns.
+    fn new(writer: &Kind, reader: Option<&Kind>, random: &mut Random) -> Option<Self> {
         let kind = reader.unwrap_or(writer);
         let text = |kind: &Kind, former: bool| generate::text(kind, former).to_string();
         let ours = [schema(&text(writer, false)), schema(&text(kind, false))];
         let theirs =
             |text: &str| apache_avro::Schema::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let columns = plan(&ours[1], &iceberg()).ok()?;
+        let mut table = iceberg();
+        if let Kind::Record(_, fields) = kind {
+            for field in fields.iter().filter(|field| is_json(&field.of)) {
+                if random.chance(4) {
+                    let from = pipeline::resolved::From::Path(vec![field.name.clone()]);
+                    crate::columns::tests::declare(&mut table, &field.name, from, Some("string"));
+                }
+            }
+        }
+        let columns = plan(&ours[1], &table).ok()?;
         let types = columns.columns.iter().map(|column| (column.name.clone(), column.data_type.clone())).collect();
         // Theirs keeps what logical types need, and writes `{"type":"long"}`.
         if !text(writer, false).contains("logicalType") {
@@ -88,11 +97,20 @@ impl Subject {
     }
 }
 
+/// Whether a column of strings holds values of a type as JSON.
+fn is_json(kind: &Kind) -> bool {
+    match kind {
+        Kind::Nullable(inner, _) => is_json(inner),
+        Kind::Record(..) | Kind::Array(_) | Kind::Map(_) | Kind::Union(_) => true,
+        _ => false,
+    }
+}
+
 /// Records of a random schema.
 fn judge(seed: u64) -> usize {
     let mut random = Random(seed);
     let writer = generate::schema(&mut random);
-    let Some(mut subject) = Subject::new(&writer, None) else { return 0 };
+    let Some(mut subject) = Subject::new(&writer, None, &mut random) else { return 0 };
     for _ in 0..PAYLOADS {
         let payload = match generate::value(&writer, &mut random) {
             Some(value) if random.chance(4) => to_avro_datum(&subject.writer, value).unwrap(),
@@ -112,7 +130,7 @@ fn resolve(seed: u64) -> usize {
     let mut random = Random(seed);
     let writer = generate::schema(&mut random);
     let reader = generate::reader(&writer, &mut random);
-    let Some(mut subject) = Subject::new(&writer, Some(&reader)) else { return 0 };
+    let Some(mut subject) = Subject::new(&writer, Some(&reader), &mut random) else { return 0 };
     for _ in 0..PAYLOADS {
         let payload = generate::payload(&writer, &mut random);
         match (subject.decode(&payload), subject.means(&payload)) {
@@ -125,6 +143,78 @@ fn resolve(seed: u64) -> usize {
         }
     }
     subject.finish()
+}
+
+/// The paths through records and branches of unions.
+fn paths(kind: &Kind, before: &[String], found: &mut Vec<Vec<String>>) {
+    match kind {
+        Kind::Nullable(inner, _) => paths(inner, before, found),
+        Kind::Record(_, fields) => {
+            for field in fields {
+                let path = [before, std::slice::from_ref(&field.name)].concat();
+                found.push(path.clone());
+                paths(&field.of, &path, found);
+            }
+        }
+        Kind::Union(branches) => {
+            for branch in branches {
+                let name = match branch {
+                    Kind::Primitive("null") => continue,
+                    Kind::Primitive(name) => name,
+                    Kind::Array(_) => "array",
+                    Kind::Record(name, _) => name.trim_start_matches("n."),
+                    other => panic!("{other:?}"),
+                };
+                let path = [before, &[name.to_owned()]].concat();
+                found.push(path.clone());
+                paths(branch, &path, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a column of a path must hold where whole fields are columns.
+fn along(row: &[(String, Cell)], path: &[String]) -> Cell {
+    let (first, rest) = path.split_first().unwrap();
+    let Some((_, cell)) = row.iter().find(|(name, _)| *name == first.to_lowercase()) else { return Cell::Null };
+    match (rest, cell) {
+        ([], cell) => cell.clone(),
+        (rest, Cell::Struct(members)) => along(members, rest),
+        _ => Cell::Null,
+    }
+}
+
+/// Columns of paths hold what is there in the columns of whole fields.
+fn judge_paths(seed: u64) -> usize {
+    let mut random = Random(seed);
+    let writer = generate::schema(&mut random);
+    let schema = schema(&generate::text(&writer, false).to_string());
+    let mut found = Vec::new();
+    paths(&writer, &[], &mut found);
+    let mut table = iceberg();
+    table.fields = pipeline::resolved::Fields::Listed;
+    for (n, path) in found.iter().enumerate() {
+        let from = pipeline::resolved::From::Path(path.clone());
+        crate::columns::tests::declare(&mut table, &format!("c{n}"), from, None);
+    }
+    let Ok(listed) = plan(&schema, &table) else { return 0 };
+    let mut listed = Decoder::new(&schema, &schema, &listed).unwrap();
+    let mut whole = decoder(&schema, &schema, &iceberg());
+    for _ in 0..PAYLOADS {
+        let payload = generate::payload(&writer, &mut random);
+        listed.decode(&payload).unwrap();
+        whole.decode(&payload).unwrap();
+    }
+    let (listed, whole) = (listed.finish().unwrap(), whole.finish().unwrap());
+    for (listed, whole) in cells::of(&listed).iter().zip(&cells::of(&whole)) {
+        for ((_, actual), path) in listed.iter().zip(&found) {
+            let expected = along(whole, path);
+            // As text, for NaN is not equal to itself.
+            assert_eq!(actual.to_string(), expected.to_string(), "{path:?} of {}", schema.canonical_form());
+        }
+    }
+    found.iter().filter(|path| path.len() > 1).count()
 }
 
 /// Bytes that were a record once.
@@ -144,7 +234,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 fn judge_mutated(seed: u64) {
     let mut random = Random(seed);
     let writer = generate::schema(&mut random);
-    let Some(mut subject) = Subject::new(&writer, None) else { return };
+    let Some(mut subject) = Subject::new(&writer, None, &mut random) else { return };
     for _ in 0..PAYLOADS {
         let mut payload = generate::payload(&writer, &mut random);
         mutate(&mut payload, &mut random);
@@ -173,6 +263,11 @@ proptest! {
     }
 
     #[test]
+    fn columns_of_paths_are_parts_of_columns_of_fields(seed in any::<u64>()) {
+        judge_paths(seed);
+    }
+
+    #[test]
     fn what_becomes_a_row_of_broken_bytes_is_what_they_say(seed in any::<u64>()) {
         judge_mutated(seed);
     }
@@ -182,7 +277,7 @@ proptest! {
         let mut random = Random(seed);
         let writer = generate::schema(&mut random);
         let reader = generate::reader(&writer, &mut random);
-        if let Some(mut subject) = Subject::new(&writer, Some(&reader)) {
+        if let Some(mut subject) = Subject::new(&writer, Some(&reader), &mut random) {
             let accepted = subject.decode(&bytes).is_ok();
             prop_assert_eq!(subject.decoder.finish().unwrap().num_rows(), usize::from(accepted));
         }
@@ -194,4 +289,6 @@ proptest! {
 fn most_records_are_resolved() {
     let accepted: usize = (0..100).map(resolve).sum();
     assert!(accepted > 100 * PAYLOADS / 2, "{accepted}");
+    let paths: usize = (0..100).map(judge_paths).sum();
+    assert!(paths > 100, "{paths}");
 }
