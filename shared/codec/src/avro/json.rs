@@ -3,7 +3,9 @@
 //!
 //! A record is an object of its fields, also those that its writer lacks and that have a default; a union is the value of
 //! its branch; bytes and fixed are base64, enums their names, whole numbers and decimals all their digits (a decimal as
-//! text), times as text columns have them.
+//! text), times as text columns have them. Of a map's equal keys the last wins.
+
+use std::collections::HashMap;
 
 use super::program::{Program, Scale};
 use super::resolve::{Elements, Length, Missing, Node, Resolution, Step};
@@ -76,17 +78,11 @@ impl<'p> Writer<'p> {
             Node::Record { steps, missing } => self.record(steps, missing, of, reader, depth),
             Node::Array(elements) => {
                 let Shape::Array(items) = schema.shape(of) else { return Ok(()) };
-                self.out.push('[');
-                self.elements(elements, *items, false, reader, depth)?;
-                self.out.push(']');
-                Ok(())
+                self.array(elements, *items, reader, depth)
             }
             Node::Map(elements) => {
                 let Shape::Map(values) = schema.shape(of) else { return Ok(()) };
-                self.out.push('{');
-                self.elements(elements, *values, true, reader, depth)?;
-                self.out.push('}');
-                Ok(())
+                self.map(elements, *values, reader, depth)
             }
         }
     }
@@ -135,38 +131,69 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    fn elements(
-        &mut self,
-        elements: &Elements,
-        of: usize,
-        keyed: bool,
-        reader: &mut Reader<'_>,
-        depth: usize,
-    ) -> Outcome {
+    fn array(&mut self, elements: &Elements, of: usize, reader: &mut Reader<'_>, depth: usize) -> Outcome {
         check_depth(depth)?;
+        self.out.push('[');
         let mut index = 0;
-        while let Some(block) = reader.block(elements.least.saturating_add(usize::from(keyed)))? {
+        while let Some(block) = reader.block(elements.least)? {
             for _ in 0..block.count {
                 if index > 0 {
                     self.out.push(',');
                 }
-                let key = if keyed { self.key(reader) } else { Ok(()) };
-                key.and_then(|()| self.value(elements.node, of, reader, depth + 1))
-                    .map_err(|stop| stop.element(index))?;
+                self.value(elements.node, of, reader, depth + 1).map_err(|stop| stop.element(index))?;
                 index += 1;
             }
             reader.end(&block)?;
         }
+        self.out.push(']');
         Ok(())
     }
 
-    fn key(&mut self, reader: &mut Reader<'_>) -> Outcome {
+    /// The last of a key wins, at the place of the first.
+    fn map(&mut self, elements: &Elements, of: usize, reader: &mut Reader<'_>, depth: usize) -> Outcome {
+        check_depth(depth)?;
+        let mut entries: Vec<(String, String)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut index = 0;
+        while let Some(block) = reader.block(elements.least.saturating_add(1))? {
+            for _ in 0..block.count {
+                let (key, value) = self.entry(elements, of, reader, depth).map_err(|stop| stop.element(index))?;
+                let place = *places.entry(key.clone()).or_insert(entries.len());
+                match entries.get_mut(place) {
+                    Some((_, earlier)) => *earlier = value,
+                    None => entries.push((key, value)),
+                }
+                index += 1;
+            }
+            reader.end(&block)?;
+        }
+        self.out.push('{');
+        let mut first = true;
+        for (key, value) in entries {
+            self.member(&mut first, &key);
+            self.out.push_str(&value);
+        }
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        elements: &Elements,
+        of: usize,
+        reader: &mut Reader<'_>,
+        depth: usize,
+    ) -> Outcome<(String, String)> {
         let key = reader.bytes(Length::Prefixed)?;
         check_utf8(key)?;
+        let start = self.out.len();
+        self.value(elements.node, of, reader, depth + 1)?;
+        let value = self.out.split_off(start);
+        // The text is shorter than it was: what was charged of it begins anew.
+        reader.open(value.len())?;
+        self.charged = self.charged.min(start);
         // Checked, so nothing is lost.
-        self.text(&String::from_utf8_lossy(key));
-        self.out.push(':');
-        Ok(())
+        Ok((String::from_utf8_lossy(key).into_owned(), value))
     }
 
     fn member(&mut self, first: &mut bool, name: &str) {

@@ -78,6 +78,9 @@ fn values_become_what_their_columns_have() {
     check_as("\"float\"", "double", "0000c03f", "1.5");
     check_as("\"double\"", "-", "000000000000f8bf", "-1.5");
     check_as("\"boolean\"", "-", "01", "true");
+    let map = "{\"type\": \"map\", \"values\": \"int\"}";
+    check_as(map, "-", "06 0261 02 0262 04 0261 06 00", "{\"a\":3,\"b\":2}");
+    check_as(map, "string", "06 0261 02 0262 04 0261 06 00", "\"{\\\"a\\\":3,\\\"b\\\":2}\"");
     check_as("\"boolean\"", "string", "00", "\"false\"");
     check_as("\"bytes\"", "-", "04ff00", "x[ff, 00]");
     check_as("\"bytes\"", "string", "04c3b6", "\"ö\"");
