@@ -291,6 +291,9 @@ def never(broker: Broker, project: Project, topic: str, _) -> None:
         until(f"a failure by {behaviour}", lambda: "WARN" in log.read_text()[size:])
         process.send_signal(signal.SIGTERM)
         same(f"records acknowledged after {behaviour}", [ended(process)["records"], committed(broker, group, topic, 2)], [0, [0, 0]])
+    endpoint.behaviours = []
+    said = project.run("--invoke", endpoint.url, "--command-property", "group.id=elsewhere")
+    same("a function that stores elsewhere is said", [said["records"], "nothing is staged here" in log.read_text()], [40, True])
 
 
 def parts(broker: Broker, project: Project, topic: str, _) -> None:

@@ -395,7 +395,75 @@ def made_again(broker: Broker, project: Project, topic: str) -> None:
          sorted([number for number, _ in old.values()] + new))
 
 
-CASES = (kcat, console, transactions, compacted, backfilled, undecided, latest, grown, made_again)
+def many(broker: Broker, project: Project, topic: str) -> None:
+    """Topics by pattern, each into a table of its own; then one topic whose records' own field names their table."""
+    counts = {f"{topic}-one": 3, f"{topic}-Two.x": 1}
+    for name, partitions in counts.items():
+        broker.topic(name, partitions)
+    broker.topic(f"{topic}-heartbeat", 1)
+    text = PIPELINE.format(topic=f"{topic}-*").replace('name = "laptop"', 'exclude = ["*-heartbeat"]\nname = "laptop"')
+    text = text.replace('name = "db.notes"', 'name = "db.{topic}"')
+    text += f'[tables."{topic}-Two.x"]\nmode = "dedup"\nprimary_key = ["id"]\n'
+    (project.folder / "pipelines/notes.toml").write_text(text)
+    running = project.start("run", "-b", broker.bootstrap, "--refresh-seconds", 1)
+    for name, partitions in counts.items():
+        broker.send(name, [*range(1, 301), *range(1, 11)], partitions)
+    broker.send(f"{topic}-heartbeat", [1], 1)
+    time.sleep(4)
+    broker.topic(f"{topic}-later", 2)
+    counts[f"{topic}-later"] = 2
+    broker.send(f"{topic}-later", range(1, 51), 2)
+
+    def table(name: str) -> str:
+        return "db." + name.lower().replace("-", "_").replace(".", "_")
+
+    def rows(name: str) -> list:
+        code, found = project.answer("query", f"SELECT _kafka_partition AS p, _kafka_offset AS o, id FROM {name}")
+        return [(row["p"], row["o"], row["id"]) for row in found["rows"]] if code == 0 else []
+
+    for _ in range(60):
+        time.sleep(1)
+        if len(rows(table(f"{topic}-later"))) == 50:
+            break
+    running.send_signal(signal.SIGTERM)
+    out, _ = running.communicate(timeout=60)
+    if running.returncode != 0:
+        raise SystemExit(f"many tables: {running.returncode} {out}")
+    for name, partitions in counts.items():
+        sent = [(*at, decoded(value)[0]) for at, value in broker.read(name, partitions).items()]
+        if "Two" in name:
+            sent = [row for row in sent if row[1] < 300]
+        same(f"into {table(name)}", sorted(rows(table(name))), sorted(sent))
+    same("rows in all tables, as the run counts them", json.loads(out)["rows_in_table"], 310 + 300 + 50)
+    if rows("db.many_heartbeat"):
+        raise SystemExit("a topic that is left out was read")
+    planned = project("plan")
+    same("the plan knows each table", sorted((t["table"], t["mode"]) for t in planned["tables"]),
+         sorted((table(name), "dedup" if "Two" in name else "append") for name in counts))
+    code, said = project.answer("rollback", "--to", "-1h")
+    same("a rollback is of one table, and asks which", [code, said["error"]["where"]], [2, "--table"])
+
+    broker.topic(f"{topic}_by_field", 2)
+    other = Project(project.binary, broker, project.folder.parent / "many-by-field", f"{topic}_by_field")
+    path = other.folder / "pipelines/notes.toml"
+    path.write_text(path.read_text().replace('name = "db.notes"', 'name = "db.{field:text}"'))
+    producer = broker.producer()
+    for number in range(600):
+        to = "no name" if number % 100 == 99 else f"tenant-{number % 4}"
+        producer.produce(f"{topic}_by_field", note(number, to), partition=number % 2)
+    producer.flush()
+    other.run()
+    for tenant in range(4):
+        found = other("query", f"SELECT id FROM db.tenant_{tenant}")["rows"]
+        want = [number for number in range(600) if number % 4 == tenant and number % 100 != 99]
+        same(f"into db.tenant_{tenant}", sorted(row["id"] for row in found), want)
+    letters = [json.loads(line) for path in (other.folder / ".frazil/dead-letters").rglob("*.jsonl")
+               for line in path.read_text().splitlines()]
+    same("records whose field is no name", sorted((letter["class"], letter["path"]) for letter in letters),
+         [("unroutable", "text")] * 6)
+
+
+CASES = (many, kcat, console, transactions, compacted, backfilled, undecided, latest, grown, made_again)
 
 
 def main() -> None:

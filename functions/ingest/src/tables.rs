@@ -172,7 +172,7 @@ impl Tables {
         let Some(router) = &mut self.router else { return Ok(Ok(0)) };
         // A tombstone makes no row in any table.
         let Some(value) = record.value() else { return Ok(Err(Fate::Filtered(Filtered::Tombstone))) };
-        let name = match router.name(Some(record.topic()), record.headers(), value) {
+        let name = match router.name(Some(record.topic()), &record.headers(), value) {
             Ok(name) => name,
             Err(rejected) => return Ok(Err(Fate::Dead(rejected))),
         };

@@ -20,7 +20,7 @@ impl Fold {
         let (true, false, Some(binding)) = (due, self.settings.dry_run, state.binding.clone()) else {
             let mut table = self.planned(plan, intake);
             table.metadata_location = Some(state.loaded.metadata_location.clone());
-            return Ok(Ended::Done(table));
+            return Ok(Ended::done(table));
         };
         let attempt = Attempt {
             store: self.store.as_ref(),

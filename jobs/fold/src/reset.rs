@@ -131,7 +131,7 @@ impl Fold {
             let epoch = Epoch::new(&plan.source, &plan.topic, plan.partition, plan.since);
             state.ledger.epochs.push(epoch);
             if let Ended::Done(table) = self.commit_ledger(state, date).await? {
-                return Ok((plan, table));
+                return Ok((plan, *table));
             }
         }
         Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts: ATTEMPTS_MAX })

@@ -90,11 +90,17 @@ pub struct Fold {
 
 /// How one attempt ended.
 pub(crate) enum Ended {
-    Done(TableReport),
+    Done(Box<TableReport>),
     /// Plan again: others committed, or an answer was lost.
     Again,
     /// Plan again without this object.
     Damaged(String, String),
+}
+
+impl Ended {
+    pub(crate) fn done(table: TableReport) -> Self {
+        Self::Done(Box::new(table))
+    }
 }
 
 impl Fold {
@@ -183,7 +189,7 @@ impl Fold {
         loop {
             match self.attempt(&damaged, budget, &mut report, given.take()).await? {
                 Ended::Done(table) => {
-                    report.tables.push(table);
+                    report.tables.push(*table);
                     return Ok(report);
                 }
                 Ended::Damaged(key, why) => {
@@ -259,7 +265,7 @@ impl Fold {
                     let plan = plan(&state.ledger, &Undelivered::default(), &intake);
                     self.stay(state, &plan, &intake).await
                 }
-                None => Ok(Ended::Done(self.unchanged())),
+                None => Ok(Ended::done(self.unchanged())),
             };
         };
         let state = match state {
@@ -267,7 +273,7 @@ impl Fold {
             None if self.settings.dry_run => {
                 let empty = Ledger::empty(Timestamp::from_micros(0).minute());
                 let plan = plan(&empty, &Undelivered::default(), &intake);
-                return Ok(Ended::Done(self.planned(&plan, &intake)));
+                return Ok(Ended::done(self.planned(&plan, &intake)));
             }
             None => match self.create(&newest.footer).await? {
                 Some(loaded) => State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?,
@@ -299,7 +305,7 @@ impl Fold {
         }
         if self.may_wait(&state, &intake, &plan) {
             let metadata_location = Some(state.loaded.metadata_location);
-            return Ok(Ended::Done(TableReport { metadata_location, ..self.unchanged() }));
+            return Ok(Ended::done(TableReport { metadata_location, ..self.unchanged() }));
         }
         let binding = match &state.binding {
             Some(binding) => binding.clone(),
@@ -574,7 +580,7 @@ impl Fold {
             let error = match sent {
                 Ok(loaded) => {
                     self.drop_metadata(&state.loaded, &loaded).await;
-                    return Ok(Ended::Done(self.done(attempt, &loaded, &prepared, data_files)));
+                    return Ok(Ended::done(self.done(attempt, &loaded, &prepared, data_files)));
                 }
                 Err(error) => error,
             };
@@ -591,7 +597,7 @@ impl Fold {
             let Settled { commit, .. } = &settled;
             let now = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
             if now.holds(&self.id, commit) {
-                return Ok(Ended::Done(self.done(attempt, &now.loaded, &prepared, data_files)));
+                return Ok(Ended::done(self.done(attempt, &now.loaded, &prepared, data_files)));
             }
             let unmoved = now.ledger == state.ledger
                 && now.uuid == state.uuid

@@ -300,6 +300,9 @@ pub struct Unpause {
 pub struct Rollback {
     #[command(flatten)]
     pub named: Named,
+    /// Which of the pipeline's tables, where it has many
+    #[arg(long, value_name = "NAMESPACE.NAME")]
+    pub table: Option<String>,
     /// `snapshot:ID`, or a time (2026-11-01T00:00Z, -2h): to the snapshot that was main's newest then
     #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
     pub to: String,
@@ -317,6 +320,9 @@ pub struct Rollback {
 pub struct Recover {
     #[command(flatten)]
     pub named: Named,
+    /// Which of the pipeline's tables, where it has many
+    #[arg(long, value_name = "NAMESPACE.NAME")]
+    pub table: Option<String>,
     /// What main no longer holds is folded again from what is staged
     #[arg(long)]
     pub refold: bool,

@@ -12,7 +12,8 @@ use pipeline::Fault;
 use pipeline::environment::{self, Environment};
 use pipeline::fault::code;
 use pipeline::file::{self, Examined};
-use pipeline::resolved::Pipeline;
+use pipeline::glob;
+use pipeline::resolved::{Pipeline, Table, TableName};
 use table::data_file;
 use table::schema::Column;
 use table::{partition, sort};
@@ -44,6 +45,7 @@ pub(crate) struct Examinee {
 }
 
 /// What a pipeline comes to.
+#[derive(Clone)]
 pub(crate) struct Resolved {
     pub(crate) pipeline: Pipeline,
     pub(crate) columns: Columns,
@@ -53,6 +55,16 @@ pub(crate) struct Resolved {
     pub(crate) order: SortOrder,
     /// The hash of the file's content with its schemas.
     pub(crate) hash: String,
+    /// Of many tables those that differ from the others.
+    pub(crate) differing: Vec<Self>,
+}
+
+impl Resolved {
+    /// What it comes to for one of its tables.
+    pub(crate) fn of(&self, table: &TableName) -> Self {
+        let own = self.differing.iter().find(|own| own.pipeline.table.name.name == table.name).unwrap_or(self);
+        Self { pipeline: self.pipeline.of(table), differing: Vec::new(), ..own.clone() }
+    }
 }
 
 impl Examination {
@@ -190,12 +202,9 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         );
         faults.push(examined.fault(&format!("table.columns.{column}.pii"), code::NO_SALT, message, None));
     }
-    let planned = message.as_ref().map(|message| columns::plan_records(message, &pipeline.value, &pipeline.table));
-    let misfit = |place: &str, error: &table::fault::Fault| {
-        examined.fault(place, code::MISFIT, Failure::of(error.kind(), "", error).message, None)
-    };
-    let columns = match planned {
-        Some(Ok(columns)) => Some(columns),
+    let planned = message.as_ref().map(|message| columns::plan_tables(message, pipeline));
+    let tables = match planned {
+        Some(Ok(tables)) => Some(tables),
         Some(Err(found)) => {
             for fault in found.into_iter().filter(|fault| !is_told(examined, pipeline, fault)) {
                 let code = match fault.about {
@@ -209,50 +218,99 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         }
         None => None,
     };
-    let schema = match columns.as_ref().map(|columns| table::schema::iceberg_schema(&made_of(pipeline, columns))) {
+    let columns = tables.as_ref().map(|tables| &tables.columns);
+    let all = laid_out(examined, pipeline, &pipeline.table, "table", columns, faults);
+    let mut differing = BTreeMap::new();
+    for (name, table) in &pipeline.tables {
+        let columns = tables.as_ref().map(|tables| tables.of(name));
+        let place = format!("tables.{name}");
+        differing.insert(name.clone(), laid_out(examined, pipeline, table, &place, columns, faults));
+    }
+    let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message?))]);
+    let hash = match pipeline::hash::of(pipeline, &digests) {
+        Ok(hash) => hash,
+        Err(error) => {
+            faults.push(examined.fault("table", code::CANONICAL, error.to_string(), None));
+            return None;
+        }
+    };
+    let (tables, Layout { schema, spec, order }) = (tables?, all?);
+    let mut resolved = Resolved {
+        pipeline: pipeline.clone(),
+        columns: tables.columns,
+        schema,
+        spec,
+        order,
+        hash,
+        differing: Vec::new(),
+    };
+    for (name, columns) in tables.differing {
+        let Layout { schema, spec, order } = differing.remove(&name).flatten()?;
+        let table = TableName { name: name.clone(), ..pipeline.table.name.clone() };
+        let own = Resolved { pipeline: pipeline.of(&table), columns, schema, spec, order, ..resolved.clone() };
+        resolved.differing.push(own);
+    }
+    Some(resolved)
+}
+
+/// How a table is laid out.
+struct Layout {
+    schema: SchemaRef,
+    spec: PartitionSpec,
+    order: SortOrder,
+}
+
+/// Lays a table out, as far as its columns are known. `place` is the block that says how.
+fn laid_out(
+    examined: &Examined,
+    pipeline: &Pipeline,
+    table: &Table,
+    place: &str,
+    columns: Option<&Columns>,
+    faults: &mut Vec<Fault>,
+) -> Option<Layout> {
+    let misfit = |place: &str, error: &table::fault::Fault| {
+        examined.fault(place, code::MISFIT, Failure::of(error.kind(), "", error).message, None)
+    };
+    let schema = match columns.map(|columns| table::schema::iceberg_schema(&made_of(pipeline, columns))) {
         Some(Ok(schema)) => Some(Arc::new(schema)),
         Some(Err(error)) => {
-            faults.push(misfit("table", &error));
+            faults.push(misfit(place, &error));
             None
         }
         None => None,
     };
-    properties(examined, pipeline, schema.as_ref(), faults);
-    let (message, columns, schema) = (message?, columns?, schema?);
-    let spec = partition::spec(&schema, &pipeline.table.partition_by).map_err(|e| misfit("table.partition_by", &e));
-    let order = sort::order(&schema, &pipeline.table.sort_by).map_err(|e| misfit("table.sort_by", &e));
-    let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
-    let hash = pipeline::hash::of(pipeline, &digests);
-    match (spec, order, hash) {
-        (Ok(spec), Ok(order), Ok(hash)) => {
-            Some(Resolved { pipeline: pipeline.clone(), columns, schema, spec, order, hash })
-        }
-        (spec, order, hash) => {
+    properties(examined, table, place, schema.as_ref(), faults);
+    let schema = schema?;
+    let spec = partition::spec(&schema, &table.partition_by).map_err(|e| misfit(&format!("{place}.partition_by"), &e));
+    let order = sort::order(&schema, &table.sort_by).map_err(|e| misfit(&format!("{place}.sort_by"), &e));
+    match (spec, order) {
+        (Ok(spec), Ok(order)) => Some(Layout { schema, spec, order }),
+        (spec, order) => {
             faults.extend(spec.err());
             faults.extend(order.err());
-            faults.extend(hash.err().map(|e| examined.fault("table", code::CANONICAL, e.to_string(), None)));
             None
         }
     }
 }
 
 /// Table properties that no file could be written by, each. What they say of columns takes the schema.
-fn properties(examined: &Examined, pipeline: &Pipeline, schema: Option<&SchemaRef>, faults: &mut Vec<Fault>) {
+fn properties(examined: &Examined, table: &Table, place: &str, schema: Option<&SchemaRef>, faults: &mut Vec<Fault>) {
     let (schema, keys) = match schema {
-        Some(schema) => (SchemaRef::clone(schema), pipeline.table.primary_key.as_slice()),
+        Some(schema) => (SchemaRef::clone(schema), table.primary_key.as_slice()),
         None => match table::schema::iceberg_schema(&[]) {
             Ok(empty) => (Arc::new(empty), [].as_slice()),
             Err(_) => return,
         },
     };
-    let mut properties: HashMap<String, String> = pipeline.table.properties.clone().into_iter().collect();
+    let mut properties: HashMap<String, String> = table.properties.clone().into_iter().collect();
     while let Err(error) = data_file::Settings::new(&properties, &schema, &[], &[], keys) {
         let message = Failure::of(error.kind(), "", &error).message;
         let key = match error {
             table::fault::Fault::Property { key, .. } => Some(key),
             _ => None,
         };
-        let place = format!("table.properties.{}", key.as_deref().unwrap_or_default());
+        let place = format!("{place}.properties.{}", key.as_deref().unwrap_or_default());
         faults.push(examined.fault(&place, code::MISFIT, message, None));
         // The next one, until there is none; what is no property's fault stays.
         if key.and_then(|key| properties.remove(&key)).is_none() {
@@ -341,6 +399,15 @@ fn topics_taken(pipelines: &mut [Examinee], asked: Option<&Path>) {
             }
         }
     }
+    // A topic that one names may fit another's pattern. What two patterns have in common, only the cluster knows.
+    for ((cluster, topic), all) in &mut readers {
+        for (at, examinee) in pipelines.iter().enumerate().filter(|(at, _)| !all.contains(at)).collect::<Vec<_>>() {
+            let source = examinee.examined.pipeline.as_ref().map(|pipeline| &pipeline.source);
+            if source.is_some_and(|source| source.name == *cluster && source.takes(topic)) {
+                all.push(at);
+            }
+        }
+    }
     for ((_, topic), all) in readers.into_iter().filter(|(_, all)| all.len() > 1) {
         let is_asked = |at: &&usize| pipelines.get(**at).is_some_and(|examinee| Some(examinee.path.as_path()) == asked);
         let Some(told) = all.iter().find(is_asked).or(all.first()).copied() else { continue };
@@ -353,7 +420,8 @@ fn topics_taken(pipelines: &mut [Examinee], asked: Option<&Path>) {
         );
         let Some(examinee) = pipelines.get_mut(told) else { continue };
         let topics = examinee.examined.pipeline.iter().flat_map(|pipeline| &pipeline.source.topics);
-        let place = topics.enumerate().find(|(_, known)| **known == topic).map_or(0, |(n, _)| n);
+        let is_it = |known: &str| known == topic || glob::is_glob(known) && glob::fits(known, &topic);
+        let place = topics.enumerate().find(|(_, known)| is_it(known)).map_or(0, |(n, _)| n);
         let fault = examinee.examined.fault(&format!("source.topics[{place}]"), code::TOPIC_TAKEN, message, None);
         examinee.faults.push(fault);
     }

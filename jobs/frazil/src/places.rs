@@ -1,11 +1,14 @@
 //! Where in a topic to read, as it is typed: `earliest`, `latest`, a time (2026-11-01T00:00Z, -2h), or offsets
 //! (`0:100,1:250`, partition and offset).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kafka::Consumer;
 use kafka::consumer::Place;
 use model::clock::Timestamp;
+use model::failure::Kind;
+use pipeline::glob;
+use pipeline::resolved::Source;
 
 use crate::manners::failure::Failure;
 use crate::moment;
@@ -69,20 +72,42 @@ fn offsets(text: &str) -> Option<Result<BTreeMap<i32, i64>, String>> {
     Some(Ok(found))
 }
 
-/// Every partition of some topics, or of one of them.
+/// The topics of a source: those that it names, and those of the cluster that fit its patterns.
 ///
 /// # Errors
-/// A topic that is not there; one that is none of these.
-pub(crate) fn of_topics(consumer: &Consumer, topics: &[String], topic: Option<&str>) -> Result<Vec<Place>, Failure> {
+/// Why nobody could be asked.
+pub(crate) fn topics(consumer: &Consumer, source: &Source) -> Result<BTreeSet<String>, kafka::Error> {
+    let mut topics: BTreeSet<String> = source.topics.iter().filter(|topic| !glob::is_glob(topic)).cloned().collect();
+    if source.has_patterns() {
+        topics.extend(consumer.topics()?.into_iter().filter(|topic| source.takes(topic)));
+    }
+    Ok(topics)
+}
+
+/// Every partition of a source's topics, or of one of them.
+///
+/// # Errors
+/// A topic that is not there; one that is none of these; a pattern that no topic fits.
+pub(crate) fn of_source(consumer: &Consumer, source: &Source, topic: Option<&str>) -> Result<Vec<Place>, Failure> {
     if let Some(topic) = topic
-        && !topics.iter().any(|known| known == topic)
+        && !source.takes(topic)
     {
-        let message = format!("`{topic}` is none of the pipeline's topics: {}", topics.join(", "));
+        let message = format!("`{topic}` is none of the pipeline's topics: {}", source.topics.join(", "));
         return Err(Failure::usage("usage", message).at("--topic").remedy("name one of them"));
     }
+    let failed = |error: kafka::Error| crate::kafka::failed(&error);
+    let topics = match topic {
+        Some(topic) => BTreeSet::from([topic.to_owned()]),
+        None => topics(consumer, source).map_err(failed)?,
+    };
+    if topics.is_empty() {
+        let message = format!("no topic of the cluster fits {}", source.topics.join(", "));
+        return Err(Failure::new(Kind::Misconfigured, "kafka.no_topic", message)
+            .remedy("make a topic first, or let this client describe those that there are"));
+    }
     let mut places = Vec::new();
-    for topic in topics.iter().filter(|known| topic.is_none_or(|topic| *known == topic)) {
-        for partition in consumer.partitions(topic).map_err(|e| crate::kafka::failed(&e))? {
+    for topic in topics {
+        for partition in consumer.partitions(&topic).map_err(failed)? {
             places.push(Place { topic: topic.clone(), partition });
         }
     }

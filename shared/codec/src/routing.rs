@@ -37,11 +37,10 @@ impl Router {
     ///
     /// # Errors
     /// Why it goes to none: its payload can't be read, or what names its table is missing or can be no part of a name.
-    #[expect(clippy::needless_pass_by_value, reason = "iterators are handed over by value; each part takes a copy")]
     pub fn name<'h>(
         &mut self,
         topic: Option<&str>,
-        headers: impl Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone,
+        headers: &(impl Iterator<Item = (&'h str, Option<&'h [u8]>)> + Clone),
         value: &[u8],
     ) -> Result<&str, Rejected> {
         self.name.clear();

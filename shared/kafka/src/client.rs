@@ -8,6 +8,7 @@ use std::time::Duration;
 use rdkafka::client::{Client, ClientContext, OAuthToken};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
 use rdkafka::util::Timeout;
 
 use crate::error::Error;
@@ -152,6 +153,36 @@ pub(crate) fn partitions<C: ClientContext>(
     topic: &str,
     hear: impl Fn(),
 ) -> Result<Vec<i32>, Error> {
+    let metadata = metadata(client, context, Some(topic), hear)?;
+    let found = metadata.topics().iter().find(|found| found.name() == topic);
+    let partitions = found.map_or(&[][..], |found| found.partitions());
+    match found.and_then(|found| found.error()).map(RDKafkaErrorCode::from) {
+        None if !partitions.is_empty() => Ok(partitions.iter().map(|partition| partition.id()).collect()),
+        Some(code) => Err(match Error::of(code, topic, &context.servers) {
+            Error::Other(_) if partitions.is_empty() => Error::NoTopic(topic.to_owned()),
+            error => error,
+        }),
+        None => Err(Error::NoTopic(topic.to_owned())),
+    }
+}
+
+/// The topics that a client may see. `hear` is as for [`partitions`].
+pub(crate) fn topics<C: ClientContext>(
+    client: &Client<C>,
+    context: &Context,
+    hear: impl Fn(),
+) -> Result<Vec<String>, Error> {
+    let metadata = metadata(client, context, None, hear)?;
+    Ok(metadata.topics().iter().map(|topic| topic.name().to_owned()).collect())
+}
+
+/// What a cluster says of itself, to whom it may be the first question.
+fn metadata<C: ClientContext>(
+    client: &Client<C>,
+    context: &Context,
+    topic: Option<&str>,
+    hear: impl Fn(),
+) -> Result<Metadata, Error> {
     let mut failed = None;
     hear();
     for (n, wait) in FIRST.into_iter().enumerate() {
@@ -163,19 +194,8 @@ pub(crate) fn partitions<C: ClientContext>(
                 "they close connections without an answer, as listeners do that another `security.protocol` is for";
             return Err(Error::Refused { servers: context.servers.clone(), why: why.to_owned() });
         }
-        let error = match client.fetch_metadata(Some(topic), Timeout::After(wait)) {
-            Ok(metadata) => {
-                let found = metadata.topics().iter().find(|found| found.name() == topic);
-                let partitions = found.map_or(&[][..], |found| found.partitions());
-                return match found.and_then(|found| found.error()).map(RDKafkaErrorCode::from) {
-                    None if !partitions.is_empty() => Ok(partitions.iter().map(|partition| partition.id()).collect()),
-                    Some(code) => Err(match Error::of(code, topic, &context.servers) {
-                        Error::Other(_) if partitions.is_empty() => Error::NoTopic(topic.to_owned()),
-                        error => error,
-                    }),
-                    None => Err(Error::NoTopic(topic.to_owned())),
-                };
-            }
+        let error = match client.fetch_metadata(topic, Timeout::After(wait)) {
+            Ok(metadata) => return Ok(metadata),
             Err(error) => error,
         };
         hear();

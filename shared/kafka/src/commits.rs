@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::consumer::Place;
@@ -15,8 +16,20 @@ type Next = BTreeMap<Place, i64>;
 /// Commits that were asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
-    to: OnceLock<Sender<Next>>,
+    thread: OnceLock<(Sender<Next>, JoinHandle<()>)>,
     state: Arc<State>,
+}
+
+/// Its thread ends with it, and the client whose last owner that is; but for one that waits for an answer: it stays as it is, until the
+/// process ends.
+impl Drop for Commits {
+    fn drop(&mut self) {
+        let Some((to, thread)) = self.thread.take() else { return };
+        drop(to);
+        if self.state.locked().open == 0 && thread.join().is_err() {
+            tracing::warn!("the thread that commits offsets had panicked");
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -41,7 +54,6 @@ impl State {
 
 impl Commits {
     /// Has offsets committed by `commit`, after those that were asked for before; of several that wait the last of each partition.
-    /// Where the thread that does it has an end, `commit` is dropped: when this is, and the last answer is there.
     ///
     /// # Errors
     /// When there can be no thread.
@@ -49,15 +61,15 @@ impl Commits {
     where
         C: Fn(&Next) -> Result<(), Error> + Send + 'static,
     {
-        if self.to.get().is_none() {
+        if self.thread.get().is_none() {
             let (to, asked) = channel();
             let (state, commit) = (Arc::clone(&self.state), commit());
             let thread = std::thread::Builder::new().spawn(move || carry_out(&asked, &commit, &state));
-            thread.map_err(|error| Error::Other(format!("no thread could be started: {error}")))?;
-            self.to.get_or_init(|| to);
+            let thread = thread.map_err(|error| Error::Other(format!("no thread could be started: {error}")))?;
+            self.thread.get_or_init(|| (to, thread));
         }
         self.state.locked().open += 1;
-        if self.to.get().is_some_and(|to| to.send(next).is_ok()) {
+        if self.thread.get().is_some_and(|(to, _)| to.send(next).is_ok()) {
             return Ok(());
         }
         self.state.locked().open -= 1;
@@ -134,6 +146,10 @@ mod tests {
         commits.ask(next(0, 9), again).unwrap();
         assert!(commits.wait(Duration::from_secs(60)));
         assert_eq!((commits.take_failure(), commits.take_failure()), (Some(Error::Other("no".to_owned())), None));
+        // What commits has ended with it: the other end of its channel is gone.
+        drop(commits);
+        assert_eq!(seen.try_iter().count(), 1);
+        assert!(seen.recv().is_err());
         // One that is never answered keeps nobody either.
         let never = Commits::default();
         let (_kept, none) = channel::<()>();

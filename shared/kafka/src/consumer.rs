@@ -207,6 +207,16 @@ impl Consumer {
         Ok(partitions)
     }
 
+    /// The topics of the cluster that this client may see, in order of their names.
+    ///
+    /// # Errors
+    /// Why nobody could be asked.
+    pub fn topics(&self) -> Result<Vec<String>, Error> {
+        let mut topics = client::topics(self.inner.client(), self.inner.context(), || self.hear())?;
+        topics.sort_unstable();
+        Ok(topics)
+    }
+
     /// The first offset that there is, and the one that the next record will have.
     ///
     /// # Errors

@@ -85,7 +85,7 @@ impl Fold {
             if let Some(state) = state.filter(|_| plan.commits) {
                 let date = list::list_all(self.store.as_ref(), &self.id, Some(self.clock.now().minute())).await?.date;
                 match self.commit_ledger(state, date).await? {
-                    Ended::Done(report) => table = Some(report),
+                    Ended::Done(report) => table = Some(*report),
                     Ended::Again | Ended::Damaged(..) => continue,
                 }
             }

@@ -42,7 +42,7 @@ pub struct Run {
     pub refresh_seconds: Option<u64>,
     /// Hands events to a function behind a Lambda endpoint, http(s)://HOST:PORT/2015-03-31/functions/NAME/invocations, in place
     /// of ingest in this process
-    #[arg(long, env = "FRAZIL_INVOKE", value_name = "URL")]
+    #[arg(long, env = "FRAZIL_INVOKE", hide_env_values = true, value_name = "URL")]
     pub invoke: Option<String>,
     /// How long an invocation of that function may take (15m)
     #[arg(long, value_name = "TIME", value_parser = time_out, requires = "invoke")]

@@ -35,7 +35,7 @@ pub(crate) async fn run(arguments: &arguments::Backfill, session: &mut Session<'
     let group = format!("frazil-{}", work.id);
     // The end is behind the last record there is, of a transaction that may be open still.
     let consumer = work.consumer_of_all(&group)?;
-    let all = places::of_topics(&consumer, &work.pipeline.source.topics, arguments.topic.as_deref())?;
+    let all = places::of_source(&consumer, &work.pipeline.source, arguments.topic.as_deref())?;
     // Offsets that are typed name the partitions that are meant.
     let named = |place: &Where, flag| match place {
         Where::Offsets(_) => places::resolve(&consumer, &all, place, flag).map(Some),

@@ -1,6 +1,6 @@
 //! `frazil fold`: folds what is staged, now, in as many runs as memory asks for.
 
-use fold::{Report, TableReport};
+use fold::{Report, TableFailure, TableReport};
 use serde::Serialize;
 
 use crate::Session;
@@ -24,8 +24,10 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
     let name = pipeline.name.clone();
     let dry_run = arguments.dry_run;
-    let table = TableReport { name: pipeline.table.name.to_string(), ..TableReport::default() };
-    let nothing = Report { tables: vec![table], ..Report::default() };
+    let mut nothing = Report::default();
+    if !pipeline.has_many() {
+        nothing.tables.push(TableReport { name: pipeline.table.name.to_string(), ..TableReport::default() });
+    }
     let report = if dry_run && environment::must_exist(&environment).is_err() {
         nothing
     } else {
@@ -60,9 +62,26 @@ pub(crate) async fn run(arguments: &arguments::Fold, session: &mut Session<'_>) 
              versions, and fold again; until then its records are not in the table, and offsets around it stay open"
         ));
     }
+    for (table, failure) in report.failures() {
+        let remedy = failure.remedy.as_deref().unwrap_or("fold again");
+        session.output.warn(&format!("frazil: {table} was not folded: {}\n  {remedy}", failure.message));
+    }
+    if let Some(failure) = failed_table(&report).filter(|_| report.tables.iter().all(|table| table.failure.is_some())) {
+        return Err(failure);
+    }
     session.output.reply("fold", &Body { pipeline: &name, dry_run, report: &report }, human)?;
     // What could be folded is; whether all was is the question that a schedule's alarm asks.
-    Ok(if report.quarantined.is_empty() { Exit::Done } else { Exit::No })
+    let is_all = report.quarantined.is_empty() && report.failures().next().is_none();
+    Ok(if is_all { Exit::Done } else { Exit::No })
+}
+
+/// Why some of many tables were not folded, where there are such.
+pub(crate) fn failed_table(report: &Report) -> Option<Failure> {
+    let (table, TableFailure { kind, code, message, remedy }) = report.failures().next()?;
+    let more = report.failures().count() - 1;
+    let more = if more == 0 { String::new() } else { format!("; {more} more tables were not folded") };
+    let failure = Failure::new(*kind, code.clone(), format!("{message}{more}")).at(table.to_owned());
+    Some(failure.remedy_if(remedy.as_deref()))
 }
 
 /// A fold's failure, as the command line says it.
@@ -77,6 +96,7 @@ fn human(body: &Body<'_>) -> String {
     table.set_header(["table", "rows added", "duplicates", "dead letters", "filtered", "undelivered", "snapshot"]);
     for t in &report.tables {
         let snapshot = match (t.snapshot_id, body.dry_run) {
+            _ if t.failure.is_some() => "NOT FOLDED".to_owned(),
             (Some(id), _) => id.to_string(),
             (None, true) => "(dry run)".to_owned(),
             (None, false) => "nothing to add".to_owned(),

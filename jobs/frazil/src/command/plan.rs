@@ -1,8 +1,11 @@
 //! `frazil plan`: what a pipeline comes to, and what would change.
 
-use pipeline::Fault;
+use std::collections::BTreeSet;
+
+use iceberg::spec::PartitionField;
 use pipeline::environment::{Environment, Location};
-use pipeline::resolved::{Mode, RECORD_COLUMNS};
+use pipeline::resolved::{Mode, RECORD_COLUMNS, TableName};
+use pipeline::{Fault, glob};
 use serde::Serialize;
 
 use crate::Session;
@@ -29,7 +32,20 @@ struct Body {
     offline: Option<Offline>,
     live: Live,
     changes: Vec<Change>,
+    /// Of many tables those that are known: met by folds, named by topics, or different from the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tables: Vec<OfTable>,
     warnings: Vec<Remark>,
+}
+
+/// One of many tables.
+#[derive(Debug, Serialize)]
+struct OfTable {
+    table: String,
+    mode: Mode,
+    partition_spec: Vec<Field>,
+    live: Live,
+    changes: Vec<Change>,
 }
 
 /// What the files alone say.
@@ -86,6 +102,8 @@ enum Live {
     Unreachable {
         why: String,
     },
+    /// Each of many tables by itself.
+    Many,
 }
 
 pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) -> Result<Exit, Failure> {
@@ -100,13 +118,19 @@ pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) 
             let files = estimate::of(resolved, arguments.records_per_second, arguments.record_bytes);
             body.warnings = remarks::of(resolved, environment, &files);
             body.offline = Some(offline(resolved, environment, files));
-            if faults.is_empty() {
+            if faults.is_empty() && resolved.pipeline.has_many() {
+                match look_at_many(resolved, examinee, environment, session).await {
+                    Ok((tables, found)) => {
+                        faults.extend(found);
+                        (body.live, body.tables) = (Live::Many, tables);
+                    }
+                    Err(failure) if arguments.exit_code => return Err(unreachable(failure.message)),
+                    Err(failure) => body.live = Live::Unreachable { why: failure.message },
+                }
+            } else if faults.is_empty() {
                 let (live, Compared { changes, faults: found }) = look(resolved, examinee, environment, session).await;
                 if let (Live::Unreachable { why }, true) = (&live, arguments.exit_code) {
-                    let failure = Failure::new(model::failure::Kind::Retry, "plan.unreachable", why.clone());
-                    return Err(
-                        failure.remedy("whether something would change is not known: make the catalog reachable")
-                    );
+                    return Err(unreachable(why.clone()));
                 }
                 faults.extend(found);
                 (body.live, body.changes) = (live, changes);
@@ -116,7 +140,8 @@ pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) 
     for fault in &mut faults {
         fault.file = shown(&fault.file, session);
     }
-    let exit = match (faults.len(), arguments.exit_code && !body.changes.is_empty()) {
+    let changes = !body.changes.is_empty() || body.tables.iter().any(|table| !table.changes.is_empty());
+    let exit = match (faults.len(), arguments.exit_code && changes) {
         (0, true) => Exit::No,
         (0, false) => Exit::Done,
         _ => Exit::Usage,
@@ -146,16 +171,7 @@ fn offline(resolved: &Resolved, environment: &Environment, files: Estimate) -> O
         mode: pipeline.table.mode,
         hash: resolved.hash.clone(),
         columns: columns(resolved),
-        partition_spec: resolved
-            .spec
-            .fields()
-            .iter()
-            .map(|field| Field {
-                name: field.name.clone(),
-                transform: field.transform.to_string(),
-                source: resolved.schema.name_by_field_id(field.source_id).unwrap_or_default().to_owned(),
-            })
-            .collect(),
+        partition_spec: partition_spec(resolved),
         ddl,
         ddl_lacks,
         merge: remarks::merge(pipeline),
@@ -163,6 +179,51 @@ fn offline(resolved: &Resolved, environment: &Environment, files: Estimate) -> O
         engines: engines::of(&resolved.schema),
         permissions: permissions::of(pipeline, environment),
     }
+}
+
+fn partition_spec(resolved: &Resolved) -> Vec<Field> {
+    let field = |field: &PartitionField| Field {
+        name: field.name.clone(),
+        transform: field.transform.to_string(),
+        source: resolved.schema.name_by_field_id(field.source_id).unwrap_or_default().to_owned(),
+    };
+    resolved.spec.fields().iter().map(field).collect()
+}
+
+fn unreachable(why: String) -> Failure {
+    let failure = Failure::new(model::failure::Kind::Retry, "plan.unreachable", why);
+    failure.remedy("whether something would change is not known: make the catalog reachable")
+}
+
+/// Looks at each of many tables, as far as they are known.
+async fn look_at_many(
+    resolved: &Resolved,
+    examinee: &Examinee,
+    environment: &Environment,
+    session: &Session<'_>,
+) -> Result<(Vec<OfTable>, Vec<Fault>), Failure> {
+    let pipeline = &resolved.pipeline;
+    let named = pipeline.source.topics.iter().filter(|topic| !glob::is_glob(topic));
+    let mut known: BTreeSet<TableName> = named.filter_map(|topic| pipeline.route.as_ref()?.of_topic(topic)).collect();
+    let differing = resolved.differing.iter().map(|own| own.pipeline.table.name.clone());
+    known.extend(differing.filter(|table| pipeline.takes(table)));
+    if environment::must_exist(environment).is_ok() || matches!(environment.store, Location::S3 { .. }) {
+        let store = environment::existing_store(environment, session).await?;
+        let id = environment::known_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
+        let fold = Tables::untouched(environment, session).await?.fold(pipeline.clone(), id, store, true, session);
+        known.extend(fold.tables().await.map_err(|e| super::fold::failed(&e))?);
+    }
+    let mut tables = Vec::new();
+    let mut faults = Vec::new();
+    for table in known {
+        let own = resolved.of(&table);
+        let (live, Compared { changes, faults: found }) = compare(&own, examinee, environment, session).await?;
+        let of_table = |fault: Fault| Fault { message: format!("{table}: {}", fault.message), ..fault };
+        faults.extend(found.into_iter().map(of_table));
+        let (mode, partition_spec) = (own.pipeline.table.mode, partition_spec(&own));
+        tables.push(OfTable { table: table.to_string(), mode, partition_spec, live, changes });
+    }
+    Ok((tables, faults))
 }
 
 fn columns(resolved: &Resolved) -> Vec<Column> {
@@ -241,27 +302,45 @@ fn human(body: &Body) -> String {
     if let Some(offline) = &body.offline {
         text.push_str(&described(offline));
     }
-    text.push_str(&match &body.live {
+    text.push_str(&live_text(&body.live));
+    text.push_str(&changes_text(&body.live, &body.changes));
+    for table in &body.tables {
+        let by: Vec<String> = table.partition_spec.iter().map(|f| format!("{}({})", f.transform, f.source)).collect();
+        let by = if by.is_empty() { "not partitioned".to_owned() } else { by.join(", ") };
+        text.push_str(&format!("\n{}, mode {}, {by}", table.table, mode(table.mode)));
+        text.push_str(&live_text(&table.live));
+        text.push_str(&changes_text(&table.live, &table.changes));
+    }
+    for warning in &body.warnings {
+        text.push_str(&format!("\nwarning: {} [{}]", warning.message, warning.code));
+    }
+    text
+}
+
+fn live_text(live: &Live) -> String {
+    match live {
         Live::NotLooked => "\nTable: not looked at, for there are faults\n".to_owned(),
         Live::Absent => "\nTable: not there yet\n".to_owned(),
         Live::Present { metadata_location, .. } => format!("\nTable: {metadata_location}\n"),
         Live::Unreachable { why } => format!("\nTable: not reached ({why}); what is above is from the files alone\n"),
-    });
+        Live::Many => "\nTables: each record's own\n".to_owned(),
+    }
+}
+
+fn changes_text(live: &Live, changes: &[Change]) -> String {
+    let mut text = String::new();
     let between = |change: &Change| match (&change.table, &change.file) {
         (Some(table), Some(file)) => format!(" ({table} in the table, {file} in the file)"),
         (Some(one), None) | (None, Some(one)) => format!(" ({one})"),
         (None, None) => String::new(),
     };
-    for change in &body.changes {
+    for change in changes {
         let kind = serde_json::to_value(change.change).unwrap_or_default();
         let kind = kind.as_str().unwrap_or_default().replace('_', " ");
         text.push_str(&format!("  {kind} {}{}: {}\n", change.name, between(change), change.effect));
     }
-    if body.changes.is_empty() && matches!(body.live, Live::Present { .. }) {
+    if changes.is_empty() && matches!(live, Live::Present { .. }) {
         text.push_str("  nothing would change\n");
-    }
-    for warning in &body.warnings {
-        text.push_str(&format!("\nwarning: {} [{}]", warning.message, warning.code));
     }
     text
 }

@@ -48,10 +48,41 @@ pub(super) async fn open(named: &arguments::Named, session: &Session<'_>) -> Res
     let id = environment::known_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
     if !environment::has_catalog(&environment) {
         // A catalog that was lost is another matter than one that never was: settlements tell.
-        never_folded(store.as_ref(), &id, &pipeline.table.name).await.map_err(|e| failed(&e))?;
+        let markers = store.list(&staging::key::tables_prefix(&id), None, None).await;
+        let met = markers.map_err(|e| failed(&e.into()))?.objects;
+        let met = met.iter().filter_map(|object| object.key.rsplit_once('/')?.1.parse().ok());
+        for table in met.chain([pipeline.table.name.clone()]) {
+            never_folded(store.as_ref(), &id, &table).await.map_err(|e| failed(&e))?;
+        }
     }
     let tables = Tables::existing(&environment, session).await?;
     Ok(tables.fold(pipeline, id, store, false, session))
+}
+
+/// The fold of one of the pipeline's tables: the one that is named, or the only one.
+async fn of_table(fold: Fold, table: Option<&str>) -> Result<Fold, Failure> {
+    let tables = fold.tables().await.map_err(|e| failed(&e))?;
+    let names = || tables.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match (table, tables.first()) {
+        (Some(name), _) => match tables.iter().find(|table| table.to_string() == name) {
+            Some(table) => Ok(fold.of(table)),
+            None => {
+                Err(Failure::usage("usage", format!("`{name}` is no table of the pipeline, which has: {}", names()))
+                    .at("--table")
+                    .remedy("name one of them"))
+            }
+        },
+        (None, Some(only)) if tables.len() == 1 => Ok(fold.of(only)),
+        (None, None) => {
+            let message = "the pipeline has many tables, and has met none of them yet";
+            Err(Failure::usage("fold.no_table", message).remedy("fold something first"))
+        }
+        (None, Some(_)) => {
+            Err(Failure::usage("usage", format!("the pipeline has {} tables: {}", tables.len(), names()))
+                .at("--table")
+                .remedy("say which of them is meant with --table"))
+        }
+    }
 }
 
 /// `snapshot:ID`, or a time.
@@ -69,7 +100,7 @@ fn target(text: &str, session: &Session<'_>) -> Result<Target, Failure> {
 
 pub(crate) async fn rollback(arguments: &arguments::Rollback, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let target = target(&arguments.to, session)?;
-    let fold = open(&arguments.named, session).await?;
+    let fold = of_table(open(&arguments.named, session).await?, arguments.table.as_deref()).await?;
     let plan = fold.plan_rollback(target).await.map_err(|e| failed(&e))?;
     let missing = plan.pipelines.iter().any(|part| !part.missing.is_empty());
     let name = fold.pipeline.name.clone();
@@ -91,7 +122,7 @@ pub(crate) async fn rollback(arguments: &arguments::Rollback, session: &mut Sess
 
 pub(crate) async fn recover(arguments: &arguments::Recover, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let choice = if arguments.refold { Choice::Refold } else { Choice::KeepLedger };
-    let fold = open(&arguments.named, session).await?;
+    let fold = of_table(open(&arguments.named, session).await?, arguments.table.as_deref()).await?;
     let plan = fold.plan_recover(choice).await.map_err(|e| failed(&e))?;
     let missing = !plan.rewound.missing.is_empty();
     let name = fold.pipeline.name.clone();
@@ -123,8 +154,31 @@ pub(crate) async fn reset(arguments: &arguments::ResetSource, session: &mut Sess
     };
     let mut reset = Reset { topic: arguments.topic.clone(), partition: arguments.partition, since };
     let fold = open(&arguments.named, session).await?;
-    let plan = fold.plan_reset(&reset).await.map_err(|e| failed(&e))?;
     let name = fold.pipeline.name.clone();
+    let mut plans = Vec::new();
+    let mut unknown = None;
+    for table in fold.tables().await.map_err(|e| failed(&e))? {
+        let fold = fold.of(&table);
+        match fold.plan_reset(&reset).await {
+            Ok(plan) => plans.push((fold, plan)),
+            // One of many tables may never have passed the topic. What is known of the others is said first.
+            Err(error) if is_settled(&error) => unknown = Some(error),
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+    // The first object that contradicts a ledger may do so in one table's alone.
+    let since = plans.iter().filter(|(_, plan)| !plan.contradicting.is_empty()).map(|(_, plan)| plan.since).min();
+    let since = since.or_else(|| plans.iter().map(|(_, plan)| plan.since).min());
+    let Some((first, since)) = plans.first().map(|(_, plan)| plan.clone()).zip(since) else {
+        return Err(match unknown {
+            Some(error) => failed(&error),
+            None => Failure::usage("fold.no_table", "nothing was folded yet").remedy("fold something first"),
+        });
+    };
+    let plan = Resets {
+        tables: plans.iter().map(|(fold, _)| fold.pipeline.table.name.to_string()).collect(),
+        plan: ResetPlan { since, rows_kept: plans.iter().map(|(_, plan)| plan.rows_kept).sum(), ..first },
+    };
     if arguments.dry_run {
         let body = Body::new(&name, true, None, &[], &plan);
         session.output.reply("reset-source", &body, |body| reset_text(body.plan))?;
@@ -132,11 +186,30 @@ pub(crate) async fn reset(arguments: &arguments::ResetSource, session: &mut Sess
     }
     consent::ask(session, arguments.yes, &reset_text(&plan))?;
     // What was agreed to, and not a minute that went by meanwhile.
-    reset.since = Some(plan.since);
-    let (plan, table) = fold.reset(&reset).await.map_err(|e| failed(&e))?;
-    let body = Body::new(&name, false, table.snapshot_id, &[], &plan);
+    reset.since = Some(since);
+    let mut snapshot_id = None;
+    for (fold, _) in plans {
+        let (_, table) = fold.reset(&reset).await.map_err(|e| failed(&e))?;
+        snapshot_id = table.snapshot_id;
+    }
+    let body = Body::new(&name, false, snapshot_id.filter(|_| plan.tables.len() == 1), &[], &plan);
     session.output.reply("reset-source", &body, |body| format!("{}\ndone", reset_text(body.plan)))?;
     Ok(Exit::Done)
+}
+
+/// Whether a table's refusal of a reset leaves the pipeline's other tables to it: it knows nothing of the topic, or was reset
+/// by a command that then failed for another one.
+fn is_settled(error: &fold::Error) -> bool {
+    matches!(error.code(), "fold.reset_unknown" | "fold.reset_again")
+}
+
+/// A reset of each of a pipeline's tables.
+#[derive(Debug, Serialize)]
+struct Resets {
+    /// The tables whose ledgers begin anew.
+    tables: Vec<String>,
+    #[serde(flatten)]
+    plan: ResetPlan,
 }
 
 fn rollback_text(plan: &RollbackPlan) -> String {
@@ -175,11 +248,12 @@ fn recover_text(plan: &RecoverPlan) -> String {
     text + &missing_text(&plan.rewound.missing)
 }
 
-fn reset_text(plan: &ResetPlan) -> String {
+fn reset_text(Resets { tables, plan }: &Resets) -> String {
+    let in_tables = if tables.len() > 1 { format!("\nin the ledgers of {}", tables.join(", ")) } else { String::new() };
     let partition = plan.partition.map_or_else(String::new, |partition| format!(", partition {partition}"));
     format!(
         "topic {}{partition}: what is staged in {} or later counts anew; {} staged objects so far, {} of them contradict the \
-         ledger; {} rows of the old topic stay",
+         ledger; {} rows of the old topic stay{in_tables}",
         plan.topic,
         plan.since,
         plan.objects,

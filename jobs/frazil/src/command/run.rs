@@ -9,6 +9,7 @@ use kafka::Consumer;
 use kafka::consumer::Place;
 use model::clock::Timestamp;
 use pipeline::environment::{Environment, Start};
+use pipeline::resolved::Source;
 
 use crate::Session;
 use crate::arguments;
@@ -43,8 +44,8 @@ pub(crate) async fn run(arguments: &arguments::Run, session: &mut Session<'_>) -
     let work = Work::open(&environment, arguments.named.pipeline.as_deref(), settings, invoke, session).await?;
     let group = work.settings.group().map_or_else(|| format!("frazil-{}", work.id), str::to_owned);
     let consumer = work.consumer(&group)?;
-    let found = places::of_topics(&consumer, &work.pipeline.source.topics, None)?;
-    let from = from(&consumer, &found, &place)?;
+    let found = places::of_source(&consumer, &work.pipeline.source, None)?;
+    let from = from(&consumer, &work.pipeline.source, &found, &place)?;
     let mapping = Settings {
         idle: arguments.idle_seconds.map(Duration::from_secs),
         partial: events.partial || arguments.partial_answers,
@@ -101,10 +102,12 @@ fn chosen(text: Option<&str>, environment: &Environment, now: Timestamp) -> Resu
 
 /// Where each partition is read from: where the group has got to, else where it was chosen. What was chosen is committed at once:
 /// chosen anew with the next run, `latest` would pass over what came to a quiet partition meanwhile. So a partition of a topic
-/// that the group knows, and that it has no offset of, came later, and is read from its first record on.
-fn from(consumer: &Consumer, found: &[Place], place: &Where) -> Result<BTreeMap<Place, i64>, Failure> {
+/// that the group knows, and that it has no offset of, came later, and is read from its first record on; so is a topic that
+/// nobody has named, and that fits a pattern.
+fn from(consumer: &Consumer, source: &Source, found: &[Place], place: &Where) -> Result<BTreeMap<Place, i64>, Failure> {
     let mut next = consumer.committed(found).map_err(|e| failed(&e))?;
-    let known = |topic: &str| next.keys().any(|place| place.topic == topic);
+    let named = |topic: &str| source.topics.iter().any(|named| named == topic);
+    let known = |topic: &str| next.keys().any(|place| place.topic == topic || !named(topic) && !named(&place.topic));
     let missing = found.iter().filter(|place| !next.contains_key(place)).cloned();
     let (later, new): (Vec<Place>, Vec<Place>) = missing.partition(|place| known(&place.topic));
     let mut chosen = BTreeMap::new();

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Res
     // A group that nothing is committed to: the client wants a name.
     let consumer =
         Consumer::new(&settings, "frazil-tail", AHEAD_BYTES, tokens(&settings, session)?).map_err(|e| failed(&e))?;
-    let found = places::of_topics(&consumer, &pipeline.source.topics, arguments.topic.as_deref())?;
+    let found = places::of_source(&consumer, &pipeline.source, arguments.topic.as_deref())?;
     let from = places::resolve(&consumer, &found, &place, "--from")?;
     consumer.read(&from).map_err(|e| failed(&e))?;
 

@@ -262,4 +262,55 @@ mod tests {
             "the function failed: ".len() + WORDS_MAX + 1
         );
     }
+
+    /// What an endpoint that answers each connection with these bytes makes of an invocation.
+    fn invoked(answer: &'static [u8], time_out: Duration) -> (Result<Bytes, Failure>, String) {
+        use std::io::{BufRead, BufReader, Read, Write};
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let target = Target::read(&format!("http://{address}/functions/f/invocations"), time_out).unwrap();
+        let endpoint = Endpoint::new(target).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        std::thread::scope(|scope| {
+            let (done, kept) = std::sync::mpsc::channel::<()>();
+            let other = scope.spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut read = BufReader::new(stream.try_clone().unwrap());
+                let (mut head, mut line) = (String::new(), String::new());
+                while read.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
+                    head.push_str(&std::mem::take(&mut line));
+                }
+                let mut body = [0; 5];
+                // Whoever gave up has hung up.
+                if read.read_exact(&mut body).is_ok() && !answer.is_empty() {
+                    stream.write_all(answer).unwrap();
+                } else {
+                    kept.recv().unwrap_err();
+                }
+                format!("{head}{}", String::from_utf8_lossy(&body))
+            });
+            let answer = runtime.block_on(endpoint.invoke(Bytes::from_static(b"event")));
+            drop(done);
+            // In case it gave up before it was there.
+            drop(std::net::TcpStream::connect(address));
+            (answer, other.join().unwrap())
+        })
+    }
+
+    #[test]
+    fn an_event_is_posted_and_only_a_whole_answer_in_time_is_one() {
+        let (answer, seen) = invoked(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull", TIME_OUT);
+        assert_eq!(answer.unwrap(), "null");
+        let head = seen.to_ascii_lowercase();
+        assert!(head.starts_with("post /functions/f/invocations http/1.1") && head.ends_with("event"), "{seen}");
+        assert!(head.contains("x-amz-invocation-type: requestresponse"), "{seen}");
+        let failed = |answer, time_out| invoked(answer, time_out).0.unwrap_err();
+        let cut = failed(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nnull", TIME_OUT);
+        assert_eq!((cut.code.as_ref(), cut.kind), ("invoke.unreachable", Kind::Retry), "{}", cut.message);
+        let other = failed(b"SSH-2.0-x\r\n", TIME_OUT);
+        assert_eq!(other.code, "invoke.unreachable", "{}", other.message);
+        let late = failed(b"", Duration::from_millis(20));
+        assert_eq!((late.code.as_ref(), late.kind), ("invoke.time_out", Kind::OutcomeUnknown));
+    }
 }

@@ -53,8 +53,16 @@ pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize, elsewhere: boo
             let started = Instant::now();
             let outcome = runtime.block_on(fold.drain(|_| {}));
             folded.time += started.elapsed();
-            match outcome {
+            let failure = match &outcome {
                 Ok(report) => {
+                    folded.folds += report.runs;
+                    folded.rows_added += report.tables.iter().map(|table| table.rows_added).sum::<u64>();
+                    command::fold::failed_table(report)
+                }
+                Err(error) => Some(command::fold::failed(error)),
+            };
+            match (outcome, failure) {
+                (Ok(report), None) => {
                     if elsewhere && taken.rows > 0 && report.staged_objects == 0 {
                         tracing::warn!(
                             records = taken.rows,
@@ -63,13 +71,11 @@ pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize, elsewhere: boo
                         );
                     }
                     shared.say_folds(None);
-                    folded.folds += report.runs;
-                    folded.rows_added += report.tables.iter().map(|table| table.rows_added).sum::<u64>();
                     folded.failure = None;
                     backoff = BACKOFF_FIRST;
                 }
-                Err(error) => {
-                    let failure = command::fold::failed(&error);
+                (_, failure) => {
+                    let Some(failure) = failure else { continue };
                     tracing::warn!(
                         rows = taken.rows,
                         "a fold failed, and what is staged waits: {}; {}",

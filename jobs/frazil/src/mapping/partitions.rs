@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use kafka::Consumer;
 use kafka::consumer::Place;
+use pipeline::resolved::Source;
 
 use super::Shared;
+use crate::places;
 
 /// The longest wait between two looks at whether all pollers have ended.
 const LOOK: Duration = Duration::from_millis(200);
@@ -16,10 +18,18 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How often it is looked whether every partition can be read, where somebody wants to know.
 const GLANCE: Duration = Duration::from_secs(5);
 
-/// Looks for new partitions until all pollers have ended, and gives each to one of them, by its number, from its first record on.
-/// `consumer` reads nothing itself: what it is asked may take its records away.
-pub(super) fn watch(consumer: &Consumer, mut known: BTreeSet<Place>, every: Duration, pollers: usize, shared: &Shared) {
-    let topics: BTreeSet<String> = known.iter().map(|place| place.topic.clone()).collect();
+/// Looks for new partitions, and for new topics that fit a pattern, until all pollers have ended, and gives each partition to
+/// one of them, by its number, from its first record on. `consumer` reads nothing itself: what it is asked may take its
+/// records away.
+pub(super) fn watch(
+    consumer: &Consumer,
+    source: &Source,
+    mut known: BTreeSet<Place>,
+    every: Duration,
+    pollers: usize,
+    shared: &Shared,
+) {
+    let mut topics: BTreeSet<String> = known.iter().map(|place| place.topic.clone()).collect();
     let mut looked = Instant::now();
     let mut glanced: Option<Instant> = None;
     while shared.ended() < pollers {
@@ -32,6 +42,12 @@ pub(super) fn watch(consumer: &Consumer, mut known: BTreeSet<Place>, every: Dura
             continue;
         }
         looked = Instant::now();
+        if source.has_patterns() {
+            match places::topics(consumer, source) {
+                Ok(found) => topics.extend(found),
+                Err(error) => tracing::warn!("new topics were not looked for: {error}"),
+            }
+        }
         for topic in &topics {
             // A cluster that is away takes its time to say so.
             if shared.ended() == pollers {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use fold::Fold;
 use ingest::{Ingest, IngestConfig};
 use kafka::Consumer;
 use kafka::consumer::{Place, Says};
@@ -173,7 +174,7 @@ impl Work {
             // Not here: this thread's runtime is in use.
             let folding = scope.spawn(|| folds(&fold, &shared, count, self.invoke.is_some()));
             if let Some((consumer, every)) = &read.watch {
-                scope.spawn(|| partitions::watch(consumer, known, *every, count, &shared));
+                scope.spawn(|| partitions::watch(consumer, &self.pipeline.source, known, *every, count, &shared));
             }
             let outcomes: Vec<Result<bool, Failure>> = threads
                 .into_iter()
@@ -189,14 +190,7 @@ impl Work {
         });
         let seconds = started.elapsed().as_secs_f64();
         let folded = folded?;
-        let rows_in_table = match self.tables.load(&self.pipeline.table.name).await? {
-            None => 0,
-            Some(table) => table
-                .metadata
-                .current_snapshot()
-                .and_then(|s| s.summary().additional_properties.get("total-records")?.parse().ok())
-                .unwrap_or(0),
-        };
+        let rows_in_table = self.rows(&fold).await?;
         let mut is_all = true;
         let stored = shared.records.load(Ordering::Relaxed);
         for outcome in outcomes {
@@ -229,6 +223,18 @@ impl Work {
                 fold: folded.time.as_secs_f64(),
             },
         })
+    }
+
+    /// Rows in the pipeline's tables, as their newest snapshots say.
+    async fn rows(&self, fold: &Fold) -> Result<u64, Failure> {
+        let mut rows = 0;
+        for name in fold.tables().await.map_err(|e| command::fold::failed(&e))? {
+            let Some(table) = self.tables.load(&name).await? else { continue };
+            let newest = table.metadata.current_snapshot();
+            let said = newest.and_then(|s| s.summary().additional_properties.get("total-records")?.parse::<u64>().ok());
+            rows += said.unwrap_or(0);
+        }
+        Ok(rows)
     }
 
     /// The ingest function, in this process.

@@ -3,6 +3,7 @@
 
 use pipeline::environment::{Environment, Location};
 use pipeline::resolved::Pipeline;
+use pipeline::route::Part;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -38,14 +39,18 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
     // The pipeline's id is its name with eight hexadecimal digits behind it.
     let own = |root: &str| format!("{root}/{name}-????????/*");
     let applied = format!("pipelines/{name}/*");
-    let table = format!("{}/{}/*", pipeline.table.name.namespace, pipeline.table.name.name);
+    let table = match &pipeline.route {
+        None => format!("{}/{}/*", pipeline.table.name.namespace, pipeline.table.name.name),
+        Some(route) => format!("{}/{}/*", any_of(&route.namespace), any_of(&route.name)),
+    };
     let (mut function, mut fold, mut maintain) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(store) = &store {
         function.push(store.allow("Stage", &["s3:PutObject"], &[own("staging"), own("dead-letters")]));
         fold.push(store.list("ListStored"));
         let read = [own("staging"), own("settled"), own("runs"), applied];
         fold.push(store.allow("ReadStaged", &["s3:GetObject"], &read));
-        let written = [own("settled"), own("dead-letters"), own("runs"), format!("pipelines/{name}/id")];
+        let mut written = vec![own("settled"), own("dead-letters"), own("runs"), format!("pipelines/{name}/id")];
+        written.extend(pipeline.route.is_some().then(|| own("tables")));
         fold.push(store.allow("Settle", &["s3:PutObject"], &written));
         maintain.push(store.list("ListStored"));
         maintain.push(store.allow("ReadSettled", &["s3:GetObject"], &read));
@@ -74,6 +79,15 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
         fold: role(Vec::new(), fold),
         maintain: role(Vec::new(), maintain),
     })
+}
+
+/// The names that parts may come to, as policies write them.
+fn any_of(parts: &[Part]) -> String {
+    let written = |part: &Part| match part {
+        Part::Text(text) => text.clone(),
+        _ => "*".to_owned(),
+    };
+    parts.iter().map(written).collect()
 }
 
 /// A bucket and what keys in it begin with, ending in a slash unless empty.

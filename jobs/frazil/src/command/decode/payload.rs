@@ -115,7 +115,7 @@ impl Reader {
         let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
         let table = match &mut self.router {
             Some(router) if topic.is_some() || !self.by_topic => {
-                let name = router.name(topic, headers.clone(), value);
+                let name = router.name(topic, &headers, value);
                 match name.and_then(|name| routing::check(name).map(|()| name.to_owned())) {
                     Ok(name) => Some(name),
                     Err(rejected) => return Ok(dead(rejected)),
