@@ -1,5 +1,6 @@
 //! From a writer's schema, a reader's and columns to a [`Program`].
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pipeline::resolved::UnknownFields;
@@ -39,6 +40,7 @@ pub(super) fn compile(
         resolution: &resolution,
         unknown: columns.unknown_fields,
         foreign: Vec::new(),
+        paths: HashMap::new(),
         ops: 0,
     };
     let around = Around { path: String::new(), several: false, kept: true, own: false };
@@ -62,6 +64,8 @@ struct Compiler<'a> {
     resolution: &'a Resolution,
     unknown: UnknownFields,
     foreign: Vec<Foreign>,
+    /// The first place of each path among them.
+    paths: HashMap<String, usize>,
     ops: usize,
 }
 
@@ -263,8 +267,9 @@ impl Compiler<'_> {
             UnknownFields::DeadLetter => Op::Refuse(UNKNOWN.into()),
             UnknownFields::Rest if around.kept => {
                 let path = around.within(&step.name).path;
+                let first = *self.paths.entry(path.clone()).or_insert(self.foreign.len());
                 let resolution = Resolution::itself(self.writer, step.writer);
-                self.foreign.push(Foreign { path, several: around.several, resolution, of: step.writer });
+                self.foreign.push(Foreign { path, first, several: around.several, resolution, of: step.writer });
                 Op::Keep(self.foreign.len() - 1)
             }
             _ => around.skip(step.writer),

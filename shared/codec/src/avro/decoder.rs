@@ -151,7 +151,8 @@ pub(super) const FOREIGN_MAX: usize = 10_000;
 fn keep(program: &Program, list: usize, level: &mut Level, reader: &mut Reader<'_>) -> Outcome {
     let mut entries: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (place, text) in std::mem::take(&mut reader.foreign) {
-        entries.entry(place).or_default().push(text);
+        let first = program.foreign.get(place).map_or(place, |foreign| foreign.first);
+        entries.entry(first).or_default().push(text);
     }
     let Some(list) = level.lists.get_mut(list) else { return Ok(()) };
     for (place, texts) in entries {

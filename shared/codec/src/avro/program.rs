@@ -30,6 +30,8 @@ pub(super) struct Side {
 pub(super) struct Foreign {
     /// Its path.
     pub(super) path: String,
+    /// The place of the first of this path: branches of a union may have a field of one name each.
+    pub(super) first: usize,
     /// Whether it is in a list or map, so that a record may have several of it.
     pub(super) several: bool,
     /// Its type with itself.

@@ -151,6 +151,26 @@ fn fields_that_the_reader_does_not_know() {
     assert_eq!(rows(&known, &known, &table, &["02 00"]).unwrap(), ["i={a:1} is=[]"]);
 }
 
+/// Two types of a writer's union that are read as one have fields of one name each.
+#[test]
+fn fields_of_two_branches_are_kept_under_one_path() {
+    let of = |name: &str, more: &str, aliases: &str| {
+        format!(
+            "{{\"type\": \"record\", \"name\": \"{name}\"{aliases}, \"fields\": [{{\"name\": \"a\", \"type\": \"int\"}}{more}]}}"
+        )
+    };
+    let more = |of: &str| format!(", {{\"name\": \"b\", \"type\": \"{of}\"}}");
+    let items = format!("[{}, {}]", of("A", &more("int"), ""), of("B", &more("string"), ""));
+    let written = record(&format!("xs: {{\"type\": \"array\", \"items\": {items}}}"));
+    let read = record(&format!("xs: {{\"type\": \"array\", \"items\": {}}}", of("A", "", ", \"aliases\": [\"B\"]")));
+    let mut table = iceberg();
+    table.unknown_fields = UnknownFields::Rest;
+    assert_eq!(
+        rows(&written, &read, &table, &["04 00 02 04 02 06 0278 00"]).unwrap(),
+        ["xs=[{a:1},{a:3}] _rest={\"xs.b\":\"[2,\\\"x\\\"]\"}"]
+    );
+}
+
 #[test]
 fn what_columns_ask_of_values_is_asked() {
     let person = record("name: \"string\"; age: [\"null\", \"int\"]");
