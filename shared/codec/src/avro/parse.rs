@@ -1,6 +1,6 @@
 //! From the JSON of schemas to types, with their names resolved.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value as Json};
 use sha2::{Digest as _, Sha256};
@@ -229,6 +229,7 @@ impl Reader {
         let id = self.add(Shape::Record(Record { name, fields: Vec::new() }), None, place)?;
         self.names.insert(full, id);
         let mut fields: Vec<Field> = Vec::with_capacity(written.len());
+        let mut known = HashSet::new();
         for (index, field) in written.iter().enumerate() {
             let place = place.element("fields", index);
             let Json::Object(object) = field else { return Err(place.fault("a field is an object")) };
@@ -241,7 +242,7 @@ impl Reader {
                 }
                 _ => return Err(place.fault("a field has a `name`")),
             };
-            if fields.iter().any(|other| other.name == name) {
+            if !known.insert(name.clone()) {
                 return Err(place.member("name").fault(format!("the field `{name}` is there twice")));
             }
             let of = object.get("type").ok_or_else(|| place.fault(format!("the field `{name}` has no `type`")))?;
@@ -273,7 +274,7 @@ impl Reader {
             return Err(place.fault(format!("the enum `{}` has an array of `symbols`", name.full)));
         };
         let mut symbols: Vec<String> = Vec::with_capacity(written.len());
-        let mut known = std::collections::HashSet::new();
+        let mut known = HashSet::new();
         for (index, symbol) in written.iter().enumerate() {
             let place = place.element("symbols", index);
             match symbol {

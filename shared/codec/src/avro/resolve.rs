@@ -5,7 +5,7 @@
 //! Where the specification takes the first branch of a reader's union that matches, a branch of the very type comes first
 //! here, as in Avro's own library for Java: in a union of long and int, an int is an int.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::schema::{Enum, Field, Fixed, Logical, Name, Record, Schema, Shape, Unit, unqualified};
 
@@ -217,21 +217,20 @@ impl Resolver<'_> {
     }
 
     fn record(&mut self, written: &Record, read: &Record, depth: usize) -> Node {
+        let named: HashMap<&str, usize> = written.fields.iter().map(|field| field.name.as_str()).zip(0..).collect();
         // By name first: an alias takes none that another field has the name of.
         let mut places: Vec<Option<usize>> =
-            read.fields.iter().map(|field| written.fields.iter().position(|w| w.name == field.name)).collect();
-        for (index, field) in read.fields.iter().enumerate() {
-            let former = written.fields.iter().position(|w| field.aliases.contains(&w.name));
-            if let (None, Some(former)) = (places.get(index).copied().flatten(), former)
-                && !places.contains(&Some(former))
-                && let Some(place) = places.get_mut(index)
-            {
-                *place = Some(former);
-            }
+            read.fields.iter().map(|field| named.get(field.name.as_str()).copied()).collect();
+        let mut taken: HashSet<usize> = places.iter().flatten().copied().collect();
+        for (field, place) in read.fields.iter().zip(&mut places).filter(|(_, place)| place.is_none()) {
+            let mut former = field.aliases.iter().filter_map(|alias| named.get(alias.as_str()).copied());
+            *place = former.find(|former| taken.insert(*former));
         }
+        let readers: HashMap<usize, usize> =
+            places.iter().enumerate().filter_map(|(reader, place)| Some(((*place)?, reader))).collect();
         let mut steps = Vec::with_capacity(written.fields.len());
         for (index, field) in written.fields.iter().enumerate() {
-            let to = places.iter().position(|place| *place == Some(index));
+            let to = readers.get(&index).copied();
             let known = to.and_then(|to| Some((to, read.fields.get(to)?)));
             let name = known.map_or(&field.name, |(_, known)| &known.name).clone();
             let to = known.map(|(to, known)| (to, self.pair(field.of, known.of, depth + 1)));
