@@ -79,29 +79,6 @@ fn is_for_later(kind: Kind, code: &str, message: &str) -> bool {
         || message.contains(REFUSED)
 }
 
-/// Resets a topic in every table of a pipeline, as the command line does.
-async fn reset_all(fold: &Fold, mut reset: Reset) -> Result<bool, Error> {
-    let mut plans = Vec::new();
-    let mut unknown = None;
-    for table in fold.tables().await? {
-        let fold = fold.of(&table);
-        match fold.plan_reset(&reset).await {
-            Ok(plan) => plans.push((fold, plan)),
-            Err(error) if matches!(error.code(), "fold.reset_unknown" | "fold.reset_again") => unknown = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    let since = plans.iter().filter(|(_, plan)| !plan.contradicting.is_empty()).map(|(_, plan)| plan.since).min();
-    reset.since = since.or_else(|| plans.iter().map(|(_, plan)| plan.since).min());
-    if plans.is_empty() {
-        return unknown.map_or(Ok(false), Err);
-    }
-    for (fold, _) in plans {
-        fold.reset(&reset).await?;
-    }
-    Ok(false)
-}
-
 impl Folds {
     fn number(&self) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -293,7 +270,10 @@ impl Folds {
         let reset = Reset { topic: TOPIC.to_owned(), partition: None, since: None };
         let has_many = self.world.has_many();
         let work = async move {
-            if has_many { reset_all(&fold, reset).await } else { fold.reset(&reset).await.map(|_| false) }
+            match has_many {
+                true => Fold::reset_planned(&fold.plan_resets(&reset).await?).await.map(|_| false),
+                false => fold.reset(&reset).await.map(|_| false),
+            }
         };
         if let Some(outcome) = process.run(LIMIT, work, false).await {
             drop(self.of(&process.name, outcome));
