@@ -225,6 +225,14 @@ impl Oracle {
         })
     }
 
+    /// Whether a ledger knows of a place's partition, and nothing as far on.
+    fn is_ahead(&self, ledger: &Ledger, place: Place) -> bool {
+        ledger.partitions().any(|(at, partition)| {
+            partition.reached.last().is_some_and(|last| last < place.offset)
+                && self.place(ledger, &at, place.offset) == Some(place)
+        })
+    }
+
     /// The tables that a pipeline of many has met.
     pub(crate) fn met(&self, cluster: usize) -> BTreeSet<TableName> {
         let Some((bucket, id)) = self.bucket.get().zip(self.pipelines.get(cluster)) else { return BTreeSet::new() };
@@ -600,7 +608,11 @@ impl Oracle {
         for (place, word) in owed {
             let Some(record) = judge.record(&place) else { continue };
             let own = table_of(record);
-            let is_lettered = |end: &End| end.dead.contains(&place) && letters.contains(&place);
+            // A table that was met late may never have seen it.
+            let is_passed = |end: &End| {
+                record.shard.is_none() || end.ledgers.values().any(|ledger| self.has_reached(ledger, place))
+            };
+            let is_lettered = |end: &End| letters.contains(&place) && (end.dead.contains(&place) || !is_passed(end));
             for (table, end) in ends.iter().filter(|(table, _)| **table != own) {
                 if end.found.contains_key(&record.id) {
                     world.violated("I2", format!("{place:?} is in {table}, and it is for {own}"));
@@ -622,13 +634,7 @@ impl Oracle {
             let fine = match record.nature {
                 Nature::Tombstone => !there,
                 Nature::Bad => !there && is_lettered(end),
-                Nature::Row => {
-                    // A table whose only records are in dead letters has not come to be.
-                    let is_unmet = record.shard.is_some() && !ends.contains_key(&own);
-                    there
-                        || self.excused_by(record, &end.rows)
-                        || (!word.intact && (is_lettered(end) || is_unmet && letters.contains(&place)))
-                }
+                Nature::Row => there || self.excused_by(record, &end.rows) || (!word.intact && is_lettered(end)),
             };
             if !fine && !judge.is_let_go(&own, &place) {
                 world.violated("I1", format!("{place:?} was acknowledged and is not where it is owed ({record:?})"));
@@ -641,7 +647,7 @@ impl Oracle {
                     place.cluster == *cluster
                         && judge.words.get(place).is_some_and(|word| word.acknowledged)
                         && !judge.is_let_go(table, place)
-                        && !self.has_reached(ledger, *place)
+                        && self.is_ahead(ledger, *place)
                 };
                 if world.has_many()
                     && let Some(place) = judge.words.keys().find(|place| waits(place))

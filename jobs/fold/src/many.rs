@@ -167,10 +167,6 @@ impl Fold {
             passed.is_none_or(|passed| listed.key.minute >= passed) && !given().any(|c| c.folded.contains(&key))
         };
         let fresh: Vec<Listed> = listed.iter().filter(is_fresh).map(|listed| (*listed).clone()).collect();
-        let made_again = match candidates.values().any(|c| c.as_ref().is_ok_and(|c| !c.is_new())) {
-            true => self.made_again(&shared, &candidates).await?,
-            false => None,
-        };
         // What some of them were told of topics that were made again is true for one that comes later, too.
         let mut begun: Vec<Epoch> =
             given().filter_map(|c| c.state.as_ref()).flat_map(|s| s.ledger.epochs.clone()).collect();
@@ -187,6 +183,7 @@ impl Fold {
         for table in &known {
             candidates.entry(table.clone()).or_insert_with(|| Ok(Candidate { state: None, folded: BTreeSet::new() }));
         }
+        let made_again = self.made_again(&shared, &candidates).await?;
         if candidates.len() > TABLES_MAX {
             return Err(Error::Stopped {
                 code: "fold.many_tables",
@@ -285,9 +282,12 @@ impl Fold {
             let (store, low_minute) = (self.store.as_ref(), Some(ledger.low_minute));
             let intake = intake::take(store, &self.id, low_minute, folded, &none, Some(ledger), Some(shared)).await?;
             for found in &intake.objects {
-                // What can't be read says nothing; whoever folds it will say so.
-                if let Ok(Some(at)) = evidence::contradiction(store, table, ledger, found).await {
-                    return Ok(Some((at, found.key.clone(), format!("{table} has settled"))));
+                match evidence::contradiction(store, table, ledger, found).await {
+                    Ok(Some(at)) => return Ok(Some((at, found.key.clone(), format!("{table} has settled")))),
+                    Ok(None) => {}
+                    // What is damaged says nothing; whoever folds it will say so.
+                    Err(Error::Object { .. }) => {}
+                    Err(error) => return Err(error),
                 }
             }
         }
