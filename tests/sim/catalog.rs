@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use iceberg::{TableRequirement, TableUpdate};
+use model::clock::Timestamp;
 use model::failure::Kind;
 use model::id::SeededIds;
 use table::catalog::{Catalog, Error, Loaded, TableCreation, TableName, metadata};
@@ -25,6 +26,9 @@ pub(crate) enum Comparing {
     Requirements,
 }
 
+/// What the catalog says of a table that it refuses.
+pub(crate) const REFUSED: &str = "this table is refused";
+
 /// The tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
@@ -34,6 +38,8 @@ pub(crate) struct Tables {
     comparing: Comparing,
     ids: Arc<SeededIds>,
     current: Mutex<BTreeMap<TableName, Loaded>>,
+    /// Until when a table is refused.
+    refused: Mutex<BTreeMap<TableName, Timestamp>>,
 }
 
 impl Tables {
@@ -46,6 +52,7 @@ impl Tables {
             comparing,
             ids: world.ids(),
             current: Mutex::default(),
+            refused: Mutex::default(),
         })
     }
 
@@ -58,6 +65,34 @@ impl Tables {
         match serde_json::to_vec(&staged.metadata) {
             Ok(body) => drop(self.disk.write(&staged.location, body.into())),
             Err(error) => self.world.violated("stuck", error.to_string()),
+        }
+    }
+
+    /// The tables' names.
+    pub(crate) fn names(&self) -> Vec<TableName> {
+        self.current().keys().cloned().collect()
+    }
+
+    /// Refuses a table that nobody may have for a while.
+    fn refuse(&self, process: &Process, table: &TableName) -> Result<(), Error> {
+        let world = &self.world;
+        if !world.has_many() {
+            return Ok(());
+        }
+        let begins = world.happens(Fault::TableRefused);
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if begins {
+            let minutes = world.between(1, 40).cast_signed();
+            world.note(|| format!("{}: {table} is refused for {minutes} minutes", process.name));
+            refused.insert(table.clone(), world.now().plus_micros(minutes * 60_000_000));
+        }
+        match refused.get(table) {
+            // Half the time it does not look as if trying again would help.
+            Some(until) if world.now() < *until && !world.is_quiet() => {
+                let kind = if until.micros() % 2 == 0 { Kind::Retry } else { Kind::Misconfigured };
+                Err(Error::failed(kind, REFUSED))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -114,6 +149,7 @@ impl Catalog for RemoteCatalog {
         if self.process.world.happens(Fault::CommitRefused) {
             return Err(Error::failed(Kind::Retry, "503 slow down"));
         }
+        self.tables.refuse(&self.process, table)?;
         let loaded = self.tables.load(table);
         self.process.answered().await;
         Ok(loaded)
@@ -121,6 +157,7 @@ impl Catalog for RemoteCatalog {
 
     async fn create(&self, table: &TableName, creation: TableCreation) -> Result<Loaded, Error> {
         self.process.call().await;
+        self.tables.refuse(&self.process, table)?;
         let loaded = {
             let mut current = self.tables.current();
             if current.contains_key(table) {
@@ -161,6 +198,7 @@ impl Catalog for RemoteCatalog {
         if world.happens(Fault::CommitRefused) {
             return Err(Error::failed(Kind::Retry, "503 slow down"));
         }
+        self.tables.refuse(&self.process, &base.name)?;
         if world.happens(Fault::CommitLost) {
             return unknown();
         }

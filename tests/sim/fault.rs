@@ -124,9 +124,17 @@ faults! {
     Maintained = "maintained", 500, 200;
     /// Dead letters are decoded again.
     Replayed = "replayed", 300, 100;
+    // Of histories with many tables. These come last, and are drawn apart.
+    /// The catalog refuses one table for a while, and no other.
+    TableRefused = "table-refused", 15, 4;
 }
 
 impl Fault {
+    /// Whether only histories with many tables hold it.
+    pub(crate) const fn is_of_many(self) -> bool {
+        matches!(self, Self::TableRefused)
+    }
+
     /// By its name.
     pub(crate) fn of(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|fault| fault.name() == name)

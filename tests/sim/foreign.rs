@@ -26,81 +26,104 @@ pub(crate) struct Foreign {
     pub(crate) tables: Arc<Tables>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) ids: Arc<SeededIds>,
+    /// The one table, where there are not many.
     pub(crate) table: TableName,
-    pub(crate) properties: Arc<Mutex<HashMap<String, String>>>,
-    /// Where main was before it was moved back.
-    pub(crate) before: Mutex<Option<(i64, i64)>>,
+    /// What was taken away, by table.
+    pub(crate) properties: Arc<Mutex<Taken>>,
+    /// Where main was before it was moved back, by table.
+    pub(crate) before: Mutex<BTreeMap<TableName, (i64, i64)>>,
 }
 
+/// Properties of tables as they were before somebody took them away.
+pub(crate) type Taken = BTreeMap<TableName, HashMap<String, String>>;
+
 impl Foreign {
-    /// Does what is due now.
+    /// Does what is due now, to one table.
     pub(crate) async fn act(&self) {
         let world = &self.world;
+        let table = match world.has_many() {
+            true => {
+                let names = self.tables.names();
+                let pick = usize::try_from(world.below(names.len() as u64)).unwrap_or(0);
+                names.get(pick).unwrap_or(&self.table).clone()
+            }
+            false => self.table.clone(),
+        };
+        let hand = Hand { foreign: self, table: &table };
         if world.happens(Fault::Foreign) {
-            self.add(Change::append(Vec::new()), "append").await;
+            hand.add(Change::append(Vec::new()), "append").await;
         }
         if world.happens(Fault::Compaction) {
-            self.compact().await;
+            hand.compact().await;
         }
         if world.happens(Fault::Expiry) {
-            self.expire();
+            hand.expire();
         }
         if world.happens(Fault::Rollback) {
-            self.roll_back();
+            hand.roll_back();
             // Who moved main back often goes on writing at once.
             if world.below(2) == 0 {
-                self.add(Change::append(Vec::new()), "append").await;
+                hand.add(Change::append(Vec::new()), "append").await;
             }
         }
         if world.happens(Fault::RollForward) {
-            self.roll_forward();
+            hand.roll_forward();
         }
         if world.happens(Fault::Alter) {
-            self.alter();
+            hand.alter();
         }
         if world.happens(Fault::Unset) {
-            self.unset();
+            hand.unset();
         }
     }
+}
 
-    fn loaded(&self) -> Option<Loaded> {
-        self.tables.load(&self.table).filter(|loaded| loaded.metadata.current_snapshot().is_some())
+/// The other hands on one table.
+#[derive(Clone, Copy, Debug)]
+struct Hand<'a> {
+    foreign: &'a Foreign,
+    table: &'a TableName,
+}
+
+impl Hand<'_> {
+    fn loaded(self) -> Option<Loaded> {
+        self.foreign.tables.load(self.table).filter(|loaded| loaded.metadata.current_snapshot().is_some())
     }
 
-    fn commit(&self, base: &Loaded, updates: &[TableUpdate]) {
-        if let Err(error) = self.tables.commit(Actor::Other, base, &[], updates) {
-            self.world.note(|| format!("other hands: {error}"));
+    fn commit(self, base: &Loaded, updates: &[TableUpdate]) {
+        if let Err(error) = self.foreign.tables.commit(Actor::Other, base, &[], updates) {
+            self.foreign.world.note(|| format!("other hands: {error}"));
         }
     }
 
     /// Adds a snapshot that does not carry our keys.
-    async fn add(&self, change: Change, what: &str) {
+    async fn add(self, change: Change, what: &str) {
         let Some(base) = self.loaded() else { return };
-        let terms = Terms { time: self.world.now(), summary: BTreeMap::new(), properties: BTreeMap::new() };
-        let io = RemoteFiles::io(&self.disk, None);
-        match snapshot::prepare(&base, change, terms, &io, self.ids.as_ref()).await {
+        let terms = Terms { time: self.foreign.world.now(), summary: BTreeMap::new(), properties: BTreeMap::new() };
+        let io = RemoteFiles::io(&self.foreign.disk, None);
+        match snapshot::prepare(&base, change, terms, &io, self.foreign.ids.as_ref()).await {
             Ok(prepared) => {
-                self.world.note(|| format!("other hands: {what}"));
+                self.foreign.world.note(|| format!("other hands: {what}"));
                 self.commit(&base, prepared.updates());
             }
-            Err(error) => self.world.note(|| format!("other hands: {what}: {error}")),
+            Err(error) => self.foreign.world.note(|| format!("other hands: {what}: {error}")),
         }
     }
 
     /// Rewrites some files: every row stays, under other names.
-    async fn compact(&self) {
+    async fn compact(self) {
         let Some(base) = self.loaded() else { return };
-        let files = live(&self.disk, &base.metadata);
-        let some: Vec<&DataFile> = files.iter().filter(|_| self.world.below(3) > 0).take(8).collect();
+        let files = live(&self.foreign.disk, &base.metadata);
+        let some: Vec<&DataFile> = files.iter().filter(|_| self.foreign.world.below(3) > 0).take(8).collect();
         if some.is_empty() {
             return;
         }
         let spec_id = base.metadata.default_partition_spec_id();
         let mut added = Vec::new();
         for file in &some {
-            let path = format!("{}/data/rewritten-{}.parquet", base.metadata.location(), self.ids.uuid_text());
-            let Some(bytes) = self.disk.read(file.file_path()) else { return };
-            self.disk.write(&path, bytes);
+            let path = format!("{}/data/rewritten-{}.parquet", base.metadata.location(), self.foreign.ids.uuid_text());
+            let Some(bytes) = self.foreign.disk.read(file.file_path()) else { return };
+            self.foreign.disk.write(&path, bytes);
             let Some(file) = renamed(file, &path) else { return };
             added.push(NewFile { spec_id, file });
         }
@@ -115,51 +138,53 @@ impl Foreign {
     }
 
     /// Forgets old snapshots of main and all that main does not hold.
-    fn expire(&self) {
+    fn expire(self) {
         let Some(base) = self.loaded() else { return };
-        let keep = usize::try_from(self.world.between(1, 6)).unwrap_or(1);
+        let keep = usize::try_from(self.foreign.world.between(1, 6)).unwrap_or(1);
         let mut kept: Vec<i64> = ancestry(&base.metadata).take(keep).map(|s| s.snapshot_id()).collect();
         let mut gone: Vec<i64> =
             base.metadata.snapshots().map(|s| s.snapshot_id()).filter(|id| !kept.contains(id)).collect();
         gone.sort_unstable();
         // Some had tags that kept them: what is gone is in the middle then.
-        if self.world.below(2) == 0 {
-            kept.extend(gone.iter().copied().filter(|_| self.world.below(3) == 0));
+        if self.foreign.world.below(2) == 0 {
+            kept.extend(gone.iter().copied().filter(|_| self.foreign.world.below(3) == 0));
             gone.retain(|id| !kept.contains(id));
         }
         if !gone.is_empty() {
-            self.world.note(|| format!("other hands: expiry of {}", gone.len()));
+            self.foreign.world.note(|| format!("other hands: expiry of {}", gone.len()));
             self.commit(&base, &[TableUpdate::RemoveSnapshots { snapshot_ids: sorted(gone) }]);
         }
     }
 
-    fn roll_back(&self) {
+    fn roll_back(self) {
         let Some(base) = self.loaded() else { return };
         let line: Vec<&SnapshotRef> = ancestry(&base.metadata).collect();
-        let back = usize::try_from(self.world.between(1, 4)).unwrap_or(1);
+        let back = usize::try_from(self.foreign.world.between(1, 4)).unwrap_or(1);
         let (Some(head), Some(target)) = (line.first(), line.get(back)) else { return };
-        self.world.note(|| format!("other hands: rollback by {back} to {}", target.snapshot_id()));
-        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some((target.snapshot_id(), head.snapshot_id()));
+        self.foreign.world.note(|| format!("other hands: rollback by {back} to {}", target.snapshot_id()));
+        let moved = (target.snapshot_id(), head.snapshot_id());
+        self.foreign.before.lock().unwrap_or_else(PoisonError::into_inner).insert(self.table.clone(), moved);
         self.commit(&base, &[branch::move_main(&base.metadata, target.snapshot_id())]);
     }
 
     /// Moves main to where it was before it was moved back, if nobody has committed since.
-    fn roll_forward(&self) {
+    fn roll_forward(self) {
         let Some(base) = self.loaded() else { return };
-        let Some((at, to)) = self.before.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let moved = self.foreign.before.lock().unwrap_or_else(PoisonError::into_inner).remove(self.table);
+        let Some((at, to)) = moved else { return };
         let here = base.metadata.current_snapshot().is_some_and(|s| s.snapshot_id() == at);
         if here && base.metadata.snapshot_by_id(to).is_some() {
-            self.world.note(|| "other hands: roll-forward".to_owned());
+            self.foreign.world.note(|| "other hands: roll-forward".to_owned());
             self.commit(&base, &[branch::move_main(&base.metadata, to)]);
         }
     }
 
-    fn alter(&self) {
+    fn alter(self) {
         let Some(base) = self.loaded() else { return };
         let metadata = &base.metadata;
-        let property = ("comment".to_owned(), format!("as of {}", self.world.now()));
+        let property = ("comment".to_owned(), format!("as of {}", self.foreign.world.now()));
         let mut updates = vec![TableUpdate::SetProperties { updates: [property].into() }];
-        if self.world.below(2) == 0 {
+        if self.foreign.world.below(2) == 0 {
             let schema = metadata.current_schema();
             let mut fields = schema.as_struct().fields().to_vec();
             let id = metadata.last_column_id() + 1;
@@ -174,24 +199,28 @@ impl Foreign {
                 updates.push(TableUpdate::SetCurrentSchema { schema_id: -1 });
             }
         }
-        self.world.note(|| "other hands: alter".to_owned());
+        self.foreign.world.note(|| "other hands: alter".to_owned());
         self.commit(&base, &updates);
     }
 
     /// Takes some or all of our properties away.
-    fn unset(&self) {
+    fn unset(self) {
         let Some(base) = self.loaded() else { return };
         let ours = base.metadata.properties().iter().filter(|(name, _)| name.starts_with("frazil."));
         let mut ours: Vec<(String, String)> = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
         ours.sort();
-        let all = self.world.below(2) == 0;
-        ours.retain(|_| all || self.world.below(2) == 0);
+        let all = self.foreign.world.below(2) == 0;
+        ours.retain(|_| all || self.foreign.world.below(2) == 0);
         if ours.is_empty() {
             return;
         }
-        self.world.note(|| format!("other hands: unset {:?}", ours.iter().map(|(name, _)| name).collect::<Vec<_>>()));
+        self.foreign
+            .world
+            .note(|| format!("other hands: unset {:?}", ours.iter().map(|(name, _)| name).collect::<Vec<_>>()));
         let removals = ours.iter().map(|(name, _)| name.clone()).collect();
-        self.properties.lock().unwrap_or_else(PoisonError::into_inner).extend(ours);
+        let mut taken = self.foreign.properties.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.entry(self.table.clone()).or_default().extend(ours);
+        drop(taken);
         self.commit(&base, &[TableUpdate::RemoveProperties { removals }]);
     }
 }

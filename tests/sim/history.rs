@@ -1,6 +1,6 @@
 //! One history, from its seed to its judgement.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use ingest::IngestConfig;
 use model::clock::Clock;
 use model::id::PipelineId;
 use pipeline::environment::Environment;
-use pipeline::resolved::Pipeline;
+use pipeline::resolved::{Pipeline, TableName};
 use staging::store::Store;
 
 use crate::catalog::Tables;
 use crate::fault::Fault;
 use crate::files::Disk;
 use crate::folds::{Ended, Folds};
-use crate::foreign::Foreign;
+use crate::foreign::{Foreign, Taken};
 use crate::kafka::Cluster;
 use crate::mapping::Mapping;
 use crate::oracle::{Comparing, Oracle};
 use crate::store::{Bucket, RemoteStore};
-use crate::world::{Process, Violation, World};
+use crate::world::{Many, Process, Violation, World};
 
 /// Ordinary faults that a history holds at least.
 pub(crate) const FAULTS_MIN: u64 = 5;
@@ -39,6 +39,8 @@ pub(crate) struct Chosen {
     pub(crate) without: BTreeSet<Fault>,
     /// Minutes in which records are sent.
     pub(crate) minutes: Option<u64>,
+    /// Whether its pipelines have many tables.
+    pub(crate) many: Many,
 }
 
 /// How a history ended.
@@ -48,6 +50,8 @@ pub(crate) struct Outcome {
     pub(crate) faults: BTreeMap<Fault, u64>,
     pub(crate) folds: u64,
     pub(crate) records: i64,
+    /// Tables, where there are many.
+    pub(crate) tables: u64,
     pub(crate) trace: Vec<String>,
 }
 
@@ -58,7 +62,8 @@ pub(crate) fn run(chosen: &Chosen) -> Outcome {
     runtime.block_on(live(chosen))
 }
 
-/// The pipelines in their variants, read once: two versions of the file in each of three modes.
+/// The pipelines in their variants, read once: two versions of the file in each of three modes, with one table and then
+/// with many.
 fn pipelines() -> &'static Vec<Vec<(Pipeline, IngestConfig)>> {
     static LOADED: OnceLock<Vec<Vec<(Pipeline, IngestConfig)>>> = OnceLock::new();
     LOADED.get_or_init(|| {
@@ -69,25 +74,31 @@ fn pipelines() -> &'static Vec<Vec<(Pipeline, IngestConfig)>> {
             "mode = \"dedup\"\nprimary_key = [\"key\"]\npartition_by = [\"hour(at)\"]\n\
              dedup_within = { column = \"at\", lookback = \"10m\" }",
         ];
-        modes.iter().map(|mode| versions(folder.path(), mode)).collect()
+        let all = [false, true].into_iter().flat_map(|many| modes.iter().map(move |mode| (many, mode)));
+        all.map(|(many, mode)| versions(folder.path(), many, mode)).collect()
     })
 }
 
 const PROTO: &str = "syntax = \"proto3\";\npackage sim;\nimport \"google/protobuf/timestamp.proto\";\n\
     message Order { int64 id = 1; int64 key = 2; google.protobuf.Timestamp at = 3; }\n";
 
-fn versions(folder: &Path, mode: &str) -> Vec<(Pipeline, IngestConfig)> {
+/// Of many tables: its shard names each order's.
+const PROTO_OF_MANY: &str = "syntax = \"proto3\";\npackage sim;\nimport \"google/protobuf/timestamp.proto\";\n\
+    message Order { int64 id = 1; int64 key = 2; google.protobuf.Timestamp at = 3; int64 shard = 4; }\n";
+
+fn versions(folder: &Path, many: bool, mode: &str) -> Vec<(Pipeline, IngestConfig)> {
     let world = OnceLock::new();
     let proto = folder.join("order.proto");
     let file = folder.join("pipelines/orders.toml");
     std::fs::create_dir_all(folder.join("pipelines")).expect("a temporary folder can be made");
-    std::fs::write(proto, PROTO).expect("a temporary file can be written");
+    let (text, table) = if many { (PROTO_OF_MANY, "db.orders_{field:shard}") } else { (PROTO, "db.orders") };
+    std::fs::write(proto, text).expect("a temporary file can be written");
     ["", "\"write.parquet.compression-codec\" = \"zstd\"\n"]
         .iter()
         .map(|property| {
             let text = format!(
                 "[source]\ntopics = [\"orders\"]\n[value]\nformat = \"protobuf\"\nframing = \"bare\"\n\
-                 schema = {{ proto = \"order.proto\", message = \"sim.Order\" }}\n[table]\nname = \"db.orders\"\n{mode}\n\
+                 schema = {{ proto = \"order.proto\", message = \"sim.Order\" }}\n[table]\nname = \"{table}\"\n{mode}\n\
                  [table.properties]\n{property}\n[staging]\nretention = \"40m\"\n"
             );
             std::fs::write(&file, text).expect("a temporary file can be written");
@@ -105,7 +116,7 @@ fn versions(folder: &Path, mode: &str) -> Vec<(Pipeline, IngestConfig)> {
 type Nobody = (Arc<dyn Store>, Arc<dyn Clock>);
 
 fn nobody() -> Nobody {
-    let world = World::new(0, &BTreeSet::new());
+    let world = World::new(0, &BTreeSet::new(), Many::Never);
     let process = Process::new(&world, "nobody".to_owned(), 0, None);
     let oracle = Oracle::new(&world, &Arc::default(), &[], &[], Comparing::Nothing);
     let store = RemoteStore { bucket: Bucket::new(&world), process: Arc::clone(&process), oracle };
@@ -128,17 +139,17 @@ struct Stage {
 
 impl Stage {
     fn new(chosen: &Chosen) -> Self {
-        let world = World::new(chosen.seed, &chosen.without);
+        let world = World::new(chosen.seed, &chosen.without, chosen.many);
         let mode = usize::try_from(world.below(4)).unwrap_or(0).saturating_sub(1);
         let comparing = match mode {
             0 => Comparing::Nothing,
             1 => Comparing::Keys,
             _ => Comparing::Within(600_000_000),
         };
-        let versions = &pipelines()[mode];
+        let versions = &pipelines()[if world.has_many() { mode + 3 } else { mode }];
         let count = if world.happens(Fault::TwoClusters) { 2 } else { 1 };
         let clusters: Vec<Arc<Cluster>> =
-            (0..count).map(|number| Cluster::new(number, usize::try_from(world.between(1, 4)).unwrap_or(1))).collect();
+            (0..count).map(|n| Cluster::new(n, world.between(1, 4) as usize, world.has_many())).collect();
         let ids: Vec<PipelineId> = (0..count)
             .map(|number| PipelineId::new(if number == 0 { "orders" } else { "orders-too" }, world.ids().as_ref()))
             .collect();
@@ -147,7 +158,7 @@ impl Stage {
         let bucket = Bucket::new(&world);
         oracle.sees(&bucket);
         let tables = Tables::new(&world, &oracle, &disk);
-        let properties: Arc<Mutex<HashMap<String, String>>> = Arc::default();
+        let properties: Arc<Mutex<Taken>> = Arc::default();
         let mut mappings = Vec::new();
         let mut folds = Vec::new();
         for (cluster, id) in clusters.iter().zip(&ids) {
@@ -252,15 +263,23 @@ impl Stage {
             }
             if self.world.happens(Fault::OwnRollback) {
                 let back = usize::try_from(self.world.between(1, 3)).unwrap_or(1);
-                folds.roll_back(back).await;
+                let table = self.one_of(folds);
+                folds.roll_back(&table, back).await;
                 self.world.wait_ms(1_000, 400_000).await;
                 // The rollback paused every pipeline of the table.
                 let choice = if self.world.below(3) == 0 { Choice::KeepLedger } else { Choice::Refold };
-                for folds in &self.folds {
-                    folds.recover(choice).await;
+                for folds in self.folds.iter().filter(|folds| folds.met().contains(&table)) {
+                    folds.recover(&table, choice).await;
                 }
             }
         }
+    }
+
+    /// One of the tables that a pipeline has met.
+    fn one_of(&self, folds: &Folds) -> TableName {
+        let met: Vec<TableName> = folds.met().into_iter().collect();
+        let pick = if met.len() > 1 { self.world.below(met.len() as u64) } else { 0 };
+        met.get(pick as usize).unwrap_or(&folds.pipeline.table.name).clone()
     }
 
     /// A cluster's topic is deleted and made again, once no invocation of it runs any more. Whether all that it held is folded
@@ -310,6 +329,11 @@ impl Stage {
             folds.end();
         }
         while self.schedules.join_next().await.is_some() {}
+        self.fold_all().await;
+    }
+
+    /// Folds until nothing is left.
+    async fn fold_all(&self) {
         for folds in &self.folds {
             let mut last = None;
             for _ in 0..60 {
@@ -322,9 +346,11 @@ impl Stage {
                     Ended::Done { more: true } => {}
                     Ended::Later => {
                         // A pause that a rollback left.
-                        folds.recover(Choice::Refold).await;
+                        for table in folds.met() {
+                            folds.recover(&table, Choice::Refold).await;
+                        }
                     }
-                    Ended::Stopped { code, message } => folds.mend(code, message).await,
+                    Ended::Stopped(stops) => folds.mend(stops.clone()).await,
                 }
                 last = Some(ended);
                 tokio::time::sleep(Duration::from_secs(61)).await;
@@ -353,6 +379,12 @@ async fn live(chosen: &Chosen) -> Outcome {
         }
     }
     stage.settle().await;
+    if world.has_many() && world.violations().is_empty() {
+        // Rows wait for nothing; ledgers without new rows follow after an hour.
+        stage.oracle.rows_are_there();
+        tokio::time::sleep(Duration::from_secs(62 * 60)).await;
+        stage.fold_all().await;
+    }
     // Of a history that went wrong no more is asked.
     if world.violations().is_empty() {
         stage.oracle.end();
@@ -362,6 +394,7 @@ async fn live(chosen: &Chosen) -> Outcome {
         faults: world.faults(),
         folds: stage.oracle.folds(),
         records: stage.next_id - 1,
+        tables: if world.has_many() { stage.foreign.tables.names().len() as u64 } else { 0 },
         trace: world.trace(),
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Record {
     pub(crate) id: i64,
     /// What rows are compared by in mode `dedup`.
     pub(crate) key: i64,
+    /// What names its table, where the pipeline has many: the same for equal keys.
+    pub(crate) shard: Option<i64>,
     /// Its event time, in microseconds since the epoch.
     pub(crate) at_micros: i64,
     /// Kafka's timestamp, in milliseconds since the epoch.
@@ -59,6 +61,8 @@ pub(crate) struct Cluster {
     pub(crate) number: usize,
     pub(crate) arn: String,
     pub(crate) source: SourceId,
+    /// Whether its records say which of many tables they are for.
+    is_sharded: bool,
     state: Mutex<State>,
 }
 
@@ -69,12 +73,12 @@ pub(crate) struct State {
 }
 
 impl Cluster {
-    pub(crate) fn new(number: usize, partitions: usize) -> Arc<Self> {
+    pub(crate) fn new(number: usize, partitions: usize, is_sharded: bool) -> Arc<Self> {
         let arn = format!(
             "arn:aws:kafka:eu-west-1:123456789012:cluster/orders-{number}/{number:08x}-0000-4000-8000-000000000000-1"
         );
         let state = State { logs: vec![vec![Vec::new(); partitions]] };
-        Arc::new(Self { number, source: SourceId::of(&arn), arn, state: Mutex::new(state) })
+        Arc::new(Self { number, source: SourceId::of(&arn), arn, is_sharded, state: Mutex::new(state) })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -128,6 +132,7 @@ impl Cluster {
             let record = Record {
                 id: *next_id,
                 key,
+                shard: self.is_sharded.then(|| shard(key)),
                 at_micros: (now_ms - early).max(START.millis() - 3_600_000) * 1000,
                 timestamp_ms,
                 nature,
@@ -149,7 +154,17 @@ fn partitions(state: &State) -> u64 {
     state.logs.first().map_or(1, |logs| logs.len() as u64)
 }
 
-/// A record's value on the wire: `message Order { int64 id = 1; int64 key = 2; google.protobuf.Timestamp at = 3; }`
+/// The shard of a key. The last one is of a single key, which may come late, and seldom.
+const fn shard(key: i64) -> i64 {
+    match key {
+        0 => 2,
+        key if key % 5 == 1 => 1,
+        _ => 0,
+    }
+}
+
+/// A record's value on the wire: `message Order { int64 id = 1; int64 key = 2; google.protobuf.Timestamp at = 3; }`, with
+/// `int64 shard = 4` where there are many tables.
 pub(crate) fn value(record: &Record) -> Option<Vec<u8>> {
     match record.nature {
         Nature::Tombstone => None,
@@ -169,6 +184,10 @@ pub(crate) fn value(record: &Record) -> Option<Vec<u8>> {
             varint(&mut out, 0x1a);
             varint(&mut out, at.len() as u64);
             out.extend(at);
+            if let Some(shard) = record.shard {
+                varint(&mut out, 0x20);
+                varint(&mut out, shard.cast_unsigned());
+            }
             Some(out)
         }
     }

@@ -3,7 +3,8 @@
 //!
 //! `sim --seeds N [--from S]` lives through N histories and ends with a line of counts; a history that goes wrong is made
 //! as small as it goes, and the command that repeats it is printed. Further:
-//! `--without a,b` leaves kinds of faults out; `--minutes M` says how long records are sent; `--trace` prints all that
+//! `--without a,b` leaves kinds of faults out; `--minutes M` says how long records are sent; `--tables one` and `--tables many`
+//! leave the other kind of pipeline out; `--trace` prints all that
 //! happens; `--same N` lives through the first N histories twice and compares their traces. Built with the feature
 //! `mutations`: `--mutation NAME` does one step of the protocol wrong, `--mutations` does so with one after the other and
 //! prints what found each.
@@ -23,6 +24,7 @@ use std::time::Instant;
 
 use crate::fault::Fault;
 use crate::history::{Chosen, Outcome};
+use crate::world::Many;
 
 mod catalog;
 mod fault;
@@ -57,6 +59,7 @@ struct Asked {
     same: u64,
     without: BTreeSet<Fault>,
     minutes: Option<u64>,
+    many: Many,
     trace: bool,
     mutation: Option<String>,
     mutations: bool,
@@ -69,6 +72,7 @@ fn asked() -> Result<Option<Asked>, String> {
         same: 5,
         without: BTreeSet::new(),
         minutes: None,
+        many: Many::Drawn,
         trace: false,
         mutation: None,
         mutations: false,
@@ -86,6 +90,13 @@ fn asked() -> Result<Option<Asked>, String> {
                 for name in value()?.split(',').filter(|name| !name.is_empty()) {
                     asked.without.insert(Fault::of(name).ok_or_else(|| format!("there is no fault {name}"))?);
                 }
+            }
+            "--tables" => {
+                asked.many = match value()?.as_str() {
+                    "one" => Many::Never,
+                    "many" => Many::Always,
+                    other => return Err(format!("--tables takes one or many, not {other}")),
+                };
             }
             "--trace" => asked.trace = true,
             "--mutation" => asked.mutation = Some(value()?),
@@ -132,6 +143,9 @@ struct Sum {
     histories: u64,
     records: i64,
     folds: u64,
+    /// Histories with many tables, and such tables.
+    many: u64,
+    tables: u64,
     faults: BTreeMap<Fault, u64>,
     /// Those that hold too little.
     thin: u64,
@@ -143,6 +157,8 @@ impl Sum {
         self.histories += 1;
         self.records += outcome.records;
         self.folds += outcome.folds;
+        self.many += u64::from(outcome.tables > 0);
+        self.tables += outcome.tables;
         let faults: u64 = outcome.faults.values().sum();
         if faults < history::FAULTS_MIN || outcome.folds < history::FOLDS_MIN {
             self.thin += 1;
@@ -183,7 +199,7 @@ fn histories(asked: &Asked, seeds: u64, first_only: bool) -> Sum {
 }
 
 fn chosen(asked: &Asked, seed: u64) -> Chosen {
-    Chosen { seed, without: asked.without.clone(), minutes: asked.minutes }
+    Chosen { seed, without: asked.without.clone(), minutes: asked.minutes, many: asked.many }
 }
 
 fn simulate(asked: &Asked) -> ExitCode {
@@ -222,9 +238,11 @@ fn simulate(asked: &Asked) -> ExitCode {
     println!("faults: {}", faults.join(", "));
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "{} histories from {}: {} records, {} folds committed, {} faults, {} thin, {} violated, {seconds:.0} s ({:.1} s a thousand)",
+        "{} histories from {} ({} with many tables, {} in all): {} records, {} folds committed, {} faults, {} thin, {} violated, {seconds:.0} s ({:.1} s a thousand)",
         sum.histories,
         asked.from,
+        sum.many,
+        sum.tables,
         sum.records,
         sum.folds,
         sum.faults.values().sum::<u64>(),
@@ -266,6 +284,11 @@ fn smaller(asked: &Asked, seed: u64, outcome: &Outcome) -> String {
     let mut command = format!("./test sim --seeds 1 --from {seed} --trace");
     if !without.is_empty() {
         command.push_str(&format!(" --without {}", without.join(",")));
+    }
+    match least.many {
+        Many::Drawn => {}
+        Many::Always => command.push_str(" --tables many"),
+        Many::Never => command.push_str(" --tables one"),
     }
     if let Some(minutes) = least.minutes {
         command.push_str(&format!(" --minutes {minutes}"));

@@ -316,13 +316,14 @@ fn as_replay(body: bytes::Bytes) -> Option<bytes::Bytes> {
     let object = Object::open(body).ok()?;
     let mut footer = object.footer().clone();
     footer.origin = Origin::Replay;
-    let table = footer.tables.first()?.name.clone();
     let mut rows = Vec::new();
-    for batch in object.rows(&table, &Projection::default()).ok()? {
-        let batch = batch.ok()?;
-        let kept: Vec<usize> =
-            (0..batch.num_columns()).filter(|n| batch.schema().field(*n).name() != "_table").collect();
-        rows.push(TableRows { table: table.clone(), batch: batch.project(&kept).ok()? });
+    for table in footer.tables.iter().map(|table| &table.name) {
+        for batch in object.rows(table, &Projection::default()).ok()? {
+            let batch = batch.ok()?;
+            let kept: Vec<usize> =
+                (0..batch.num_columns()).filter(|n| batch.schema().field(*n).name() != "_table").collect();
+            rows.push(TableRows { table: table.clone(), batch: batch.project(&kept).ok()? });
+        }
     }
     object::encode(&footer, &rows).ok()
 }

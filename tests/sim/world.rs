@@ -23,6 +23,15 @@ pub(crate) struct Violation {
     pub(crate) what: String,
 }
 
+/// Which histories are of a pipeline with many tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Many {
+    /// A quarter of them.
+    Drawn,
+    Always,
+    Never,
+}
+
 /// One history.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -30,6 +39,7 @@ pub(crate) struct World {
     chance: SeededIds,
     /// How often each kind of fault is drawn, in a thousand; absent for never.
     rates: BTreeMap<Fault, u64>,
+    has_many: bool,
     inner: Mutex<Inner>,
 }
 
@@ -45,12 +55,22 @@ struct Inner {
 impl World {
     /// A history of a seed. Must be made inside a runtime whose time stands still unless everybody waits.
     #[must_use]
-    pub(crate) fn new(seed: u64, without: &BTreeSet<Fault>) -> Arc<Self> {
+    pub(crate) fn new(seed: u64, without: &BTreeSet<Fault>, many: Many) -> Arc<Self> {
         let chance = SeededIds::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
+        // Drawn apart, so that the other histories are what they are without it.
+        let apart = SeededIds::new(seed ^ 0x2545_f491_4f6c_dd1d);
+        let has_many = match many {
+            Many::Drawn => apart.next_u64() % 4 == 0,
+            Many::Always => true,
+            Many::Never => false,
+        };
         let mut rates = BTreeMap::new();
         for &fault in Fault::ALL {
+            if fault.is_of_many() && !has_many {
+                continue;
+            }
             // Some kinds stay away from a history, so that the others are met alone as well.
-            let draw = chance.next_u64();
+            let draw = if fault.is_of_many() { apart.next_u64() } else { chance.next_u64() };
             let (often, rarely) = fault.per_mille();
             let rate = match draw % 8 {
                 0..=2 => 0,
@@ -69,7 +89,7 @@ impl World {
                 rates.remove(&fault);
             }
         }
-        Arc::new(Self { started: Instant::now(), chance, rates, inner: Mutex::default() })
+        Arc::new(Self { started: Instant::now(), chance, rates, has_many, inner: Mutex::default() })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -99,6 +119,11 @@ impl World {
     /// A sequence of ids of its own.
     pub(crate) fn ids(&self) -> Arc<SeededIds> {
         Arc::new(SeededIds::new(self.chance.next_u64()))
+    }
+
+    /// Whether each pipeline feeds many tables.
+    pub(crate) const fn has_many(&self) -> bool {
+        self.has_many
     }
 
     /// Whether a kind of fault belongs to this history at all.

@@ -202,7 +202,7 @@ fn row_against(batch: &RecordBatch, known: &Inside<'_>) -> Result<Option<Coordin
     Ok(None)
 }
 
-fn recreated(at: &Coordinate, key: &str, than: &str) -> Error {
+pub(crate) fn recreated(at: &Coordinate, key: &str, than: &str) -> Error {
     let Coordinate { partition: TopicPartition { topic, partition, .. }, offset } = at;
     Error::Stopped {
         code: "fold.topic_recreated",

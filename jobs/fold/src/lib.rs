@@ -25,6 +25,7 @@ pub mod pause;
 pub mod plan;
 mod report;
 mod reset;
+mod resets;
 pub mod retained;
 pub mod rewind;
 mod rows;

@@ -7,13 +7,17 @@
 //!
 //! A run folds the tables that have rows among what is new. Another one's ledger may stay behind what is staged, for an hour
 //! or so many objects: it would only say that nothing of them is the table's. A table whose fold failed, or left something,
-//! is named in the run's note, and folded by the next run whatever is new; without that note all of them are.
+//! is named in the run's note, and folded by the next run whatever is new; without that note all of them are. So are those that
+//! have rows in what one table's fold listed by itself, others having come between: it may settle what the run never saw.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use model::clock::Timestamp;
+use model::coordinate::Coordinate;
+use model::ledger::Epoch;
+use model::mutation::{self, Mutation};
 use model::run::{Run, State as Stands};
 use pipeline::resolved::TableName;
 use staging::key;
@@ -21,8 +25,9 @@ use staging::list::Listed;
 
 use crate::budget::Budget;
 use crate::error::Error;
+use crate::evidence;
 use crate::history;
-use crate::intake::{Intake, Shared};
+use crate::intake::{self, Intake, Shared};
 use crate::plan::Plan;
 use crate::report::{Report, TableFailure, TableReport};
 use crate::run::Fold;
@@ -110,7 +115,7 @@ impl Fold {
                 });
             };
             if !known.contains(&table) {
-                if !self.settings.dry_run {
+                if !self.settings.dry_run && !mutation::on(Mutation::TablesMetLate) {
                     self.store.put_new(&key::table(&self.id, name), Bytes::from(format!("{name}\n"))).await?;
                 }
                 known.insert(table);
@@ -162,6 +167,11 @@ impl Fold {
             passed.is_none_or(|passed| listed.key.minute >= passed) && !given().any(|c| c.folded.contains(&key))
         };
         let fresh: Vec<Listed> = listed.iter().filter(is_fresh).map(|listed| (*listed).clone()).collect();
+        // What some of them were told of topics that were made again is true for one that comes later, too.
+        let mut begun: Vec<Epoch> =
+            given().filter_map(|c| c.state.as_ref()).flat_map(|s| s.ledger.epochs.clone()).collect();
+        begun.sort_by(|a, b| (a.since, &a.counts_as, a.partition).cmp(&(b.since, &b.counts_as, b.partition)));
+        begun.dedup();
         let mut report = Report {
             runs: 1,
             staged_objects: fresh.len() as u64,
@@ -173,6 +183,7 @@ impl Fold {
         for table in &known {
             candidates.entry(table.clone()).or_insert_with(|| Ok(Candidate { state: None, folded: BTreeSet::new() }));
         }
+        let made_again = self.made_again(&shared, &candidates).await?;
         if candidates.len() > TABLES_MAX {
             return Err(Error::Stopped {
                 code: "fold.many_tables",
@@ -227,17 +238,79 @@ impl Fold {
                 report.tables.push(TableReport { name, metadata_location, ..TableReport::default() });
                 continue;
             }
+            // It would take the old topic's offsets and the new one's for those of one.
+            if let (true, Some((at, key, than))) = (candidate.is_new(), &made_again) {
+                report.tables.push(self.failed(&name, &evidence::recreated(at, key, than)));
+                continue;
+            }
             // One that was just met begins with the oldest object, where the listing may not.
-            let is_listed = !candidate.is_new() || low_minute.is_none();
+            let is_listed =
+                !candidate.is_new() || low_minute.is_none() || mutation::on(Mutation::NewTableSharesListing);
             let given = is_listed.then(|| Given { state: candidate.state, shared: Arc::clone(&shared) });
             // Not on this call's own stack: a fold of one table is a large future.
-            match Box::pin(self.of(&table).fold_one(budget, given)).await {
+            match Box::pin(self.of(&table).fold_one(budget, given, &begun)).await {
                 Ok(one) => report.beside(one),
                 Err(error) => report.tables.push(self.failed(&name, &error)),
             }
         }
+        if mutation::on(Mutation::TablesMetLate) {
+            for name in &with_rows {
+                self.store.put_new(&key::table(&self.id, name), Bytes::from(format!("{name}\n"))).await?;
+            }
+        }
         report.tables.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(report)
+    }
+
+    /// Something listed that contradicts what one of the tables has settled: its topic was made again, and nobody has said so
+    /// yet. Gives the coordinate, the object, and what it contradicts.
+    async fn made_again(
+        &self,
+        shared: &Shared,
+        candidates: &BTreeMap<TableName, Result<Candidate, Error>>,
+    ) -> Result<Option<(Coordinate, String, String)>, Error> {
+        let is_met = |candidate: &Result<Candidate, Error>| candidate.as_ref().is_ok_and(Candidate::is_new);
+        if mutation::on(Mutation::EvidenceSkipped) || !candidates.values().any(is_met) {
+            return Ok(None);
+        }
+        for (table, candidate) in candidates {
+            let Ok(Candidate { state: Some(state), folded }) = candidate else { continue };
+            if state.first_run {
+                continue;
+            }
+            let (ledger, none) = (&state.ledger, BTreeMap::new());
+            let (store, low_minute) = (self.store.as_ref(), Some(ledger.low_minute));
+            let intake = intake::take(store, &self.id, low_minute, folded, &none, Some(ledger), Some(shared)).await?;
+            for found in &intake.objects {
+                match evidence::contradiction(store, table, ledger, found).await {
+                    Ok(Some(at)) => return Ok(Some((at, found.key.clone(), format!("{table} has settled")))),
+                    Ok(None) => {}
+                    // What is damaged says nothing; whoever folds it will say so.
+                    Err(Error::Object { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Names a table in the run's note as one that the next run folds, whatever is new.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn leave_behind(&self) -> Result<(), Error> {
+        let Some(mut run) = self.last_run().await? else { return Ok(()) };
+        // One that says nothing, and was not done, speaks of all.
+        if run.state == Stands::Done || !run.behind.is_empty() {
+            run.behind.insert(self.pipeline.table.name.to_string());
+            self.note(&run).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the run's note is still the one that it left when it began.
+    pub(crate) async fn is_noted(&self, run: &Run) -> bool {
+        self.last_run().await.is_ok_and(|there| there.as_ref() == Some(run))
     }
 
     async fn candidate(&self) -> Result<Candidate, Error> {

@@ -1,6 +1,6 @@
 //! What a fold did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::coverage::Filtered;
 use model::failure::Kind;
@@ -25,6 +25,9 @@ pub struct Report {
     pub quarantined: BTreeMap<String, String>,
     /// Keys under the pipeline's prefix that are no staged objects.
     pub foreign_keys: u64,
+    /// Of a pipeline's many tables those that may have rows in what one table's fold saw by itself.
+    #[serde(skip)]
+    pub others: BTreeSet<String>,
 }
 
 /// One table's part of a run.
@@ -97,7 +100,9 @@ impl Report {
             conflicts_retried,
             quarantined,
             foreign_keys,
+            others,
         } = next;
+        self.others.extend(others);
         self.runs += runs;
         for table in tables {
             match self.tables.iter_mut().find(|known| known.name == table.name) {
@@ -125,6 +130,7 @@ impl Report {
         self.conflicts_retried += table.conflicts_retried;
         self.quarantined.extend(table.quarantined);
         self.foreign_keys = self.foreign_keys.max(table.foreign_keys);
+        self.others.extend(table.others);
     }
 
     /// The tables that were not folded, with the reason of each.

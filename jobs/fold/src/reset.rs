@@ -196,6 +196,17 @@ impl Fold {
         }
         let first = contradicting.iter().map(|(minute, _)| *minute).min();
         let since = reset.since.or(first).unwrap_or_else(|| intake.date.minute().plus(1));
+        let counts_as = Epoch::new(&source, &reset.topic, reset.partition, since).counts_as;
+        let of_source = known.iter().filter(|(at, _)| *ledger.origin(&at.source) == source);
+        // Before what is settled since then is held against it.
+        let is_epoch = |epoch: &Epoch| epoch.counts_as == counts_as && epoch.partition == reset.partition;
+        if known.iter().any(|(at, _)| at.source == counts_as) || ledger.epochs.iter().any(is_epoch) {
+            return Err(refused(
+                "fold.reset_again",
+                format!("topic `{}` counts anew from {since} on already", reset.topic),
+                "fold; a second reset needs a later minute",
+            ));
+        }
         if since < ledger.low_minute {
             return Err(refused(
                 "fold.reset_minute",
@@ -216,15 +227,6 @@ impl Fold {
                     .iter()
                     .any(|(at, _)| reset.is_about(at) && *ledger.origin(&at.source) == source)
         });
-        let counts_as = Epoch::new(&source, &reset.topic, reset.partition, since).counts_as;
-        let of_source = known.iter().filter(|(at, _)| *ledger.origin(&at.source) == source);
-        if known.iter().any(|(at, _)| at.source == counts_as) {
-            return Err(refused(
-                "fold.reset_again",
-                format!("topic `{}` counts anew from {since} on already", reset.topic),
-                "fold; a second reset needs a later minute",
-            ));
-        }
         let waits = |epoch: &Epoch| {
             epoch.source == source
                 && epoch.topic == reset.topic

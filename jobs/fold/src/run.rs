@@ -13,7 +13,7 @@ use model::coordinate::TopicPartition;
 use model::failure::Kind;
 use model::id::{Ids, PipelineId};
 use model::interval::Intervals;
-use model::ledger::{Counts, Ledger};
+use model::ledger::{Counts, Epoch, Ledger};
 use model::mutation::{self, Mutation};
 use model::run::{Failure, Run, Stage};
 use model::verdict::{Judgement, Known, Undelivered};
@@ -121,12 +121,17 @@ impl Fold {
         let failure =
             |error: &Error| Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() };
         let mut behind = BTreeSet::new();
+        let remembers = !mutation::on(Mutation::BehindForgotten);
+        let is_noted = !remembers || !self.pipeline.has_many() || self.is_noted(&run).await;
         let ended = match &outcome {
             Err(error) => Err(failure(error)),
             Ok(report) => {
                 // All may have left something where one has: the budget is of objects, and those are the same.
                 let is_behind = |t: &&TableReport| t.failure.is_some() || t.committed && report.objects_left > 0;
+                // Where runs met, either's note hides what the other's says.
+                let is_behind = |t: &&TableReport| remembers && (!is_noted || is_behind(t));
                 behind.extend(report.tables.iter().filter(is_behind).map(|t| t.name.clone()));
+                behind.extend(report.others.iter().filter(|_| remembers).cloned());
                 match report.failures().next() {
                     None => Ok(figures(report)),
                     Some((table, TableFailure { kind, code, message, .. })) => {
@@ -168,7 +173,7 @@ impl Fold {
         }
     }
 
-    async fn note(&self, run: &Run) -> Result<(), Error> {
+    pub(crate) async fn note(&self, run: &Run) -> Result<(), Error> {
         let body = Bytes::from(serde_json::to_vec(run)?);
         self.store.put(&key::run(&self.id, Stage::Fold.as_str()), body).await?;
         Ok(())
@@ -177,17 +182,23 @@ impl Fold {
     async fn fold(&self, budget: Budget, last: Option<&Run>) -> Result<Report, Error> {
         match self.pipeline.has_many() {
             true => self.fold_many(budget, last).await,
-            false => self.fold_one(budget, None).await,
+            false => self.fold_one(budget, None, &[]).await,
         }
     }
 
-    /// Folds into one table. What is `given` was found of it before.
-    pub(crate) async fn fold_one(&self, budget: Budget, mut given: Option<Given>) -> Result<Report, Error> {
+    /// Folds into one table. What is `given` was found of it before; one without a ledger starts with the epochs that have
+    /// `begun` in others.
+    pub(crate) async fn fold_one(
+        &self,
+        budget: Budget,
+        mut given: Option<Given>,
+        begun: &[Epoch],
+    ) -> Result<Report, Error> {
         let mut report = Report { runs: 1, ..Report::default() };
         let mut damaged: BTreeMap<String, String> = BTreeMap::new();
         let mut attempts = 0;
         loop {
-            match self.attempt(&damaged, budget, &mut report, given.take()).await? {
+            match self.attempt(&damaged, budget, &mut report, given.take(), begun).await? {
                 Ended::Done(table) => {
                     report.tables.push(*table);
                     return Ok(report);
@@ -219,12 +230,25 @@ impl Fold {
         budget: Budget,
         report: &mut Report,
         given: Option<Given>,
+        begun: &[Epoch],
     ) -> Result<Ended, Error> {
+        let read = async |loaded| {
+            let mut state = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
+            if state.first_run {
+                state.ledger.epochs = begun.to_vec();
+            }
+            Ok::<_, Error>(state)
+        };
         let (given, shared) = given.map(|given| (given.state, given.shared)).unzip();
         let state = match given.flatten() {
-            Some(state) => Some(state),
+            Some(mut state) => {
+                if state.first_run {
+                    state.ledger.epochs = begun.to_vec();
+                }
+                Some(state)
+            }
             None => match self.catalog.load(&self.pipeline.table.name).await? {
-                Some(loaded) => Some(State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?),
+                Some(loaded) => Some(read(loaded).await?),
                 None => {
                     let name = &self.pipeline.table.name;
                     if let Err(error) = state::never_another(self.store.as_ref(), &self.id, name, None).await {
@@ -241,7 +265,8 @@ impl Fold {
             Some(state) => state.folded(self.store.as_ref(), &self.id).await?,
             None => BTreeSet::new(),
         };
-        let ledger = state.as_ref().map(|s| &s.ledger);
+        let empty = Ledger { epochs: begun.to_vec(), ..Ledger::empty(Timestamp::from_micros(0).minute()) };
+        let ledger = Some(state.as_ref().map_or(&empty, |s| &s.ledger));
         let asked = shared.as_ref().map_or_else(|| self.clock.now(), |shared| shared.asked);
         let shared = shared.as_deref();
         let mut intake =
@@ -259,6 +284,11 @@ impl Fold {
         report.foreign_keys = intake.foreign.len() as u64;
 
         self.own_tables(&intake).await?;
+        if self.pipeline.route.is_some() && shared.is_none() {
+            let own = self.pipeline.table.name.to_string();
+            let tables = intake.objects.iter().flat_map(|found| &found.footer.tables).filter(|table| table.rows > 0);
+            report.others.extend(tables.filter(|table| table.name != own).map(|table| table.name.clone()));
+        }
         let Some(newest) = intake.newest() else {
             return match state {
                 Some(state) => {
@@ -276,7 +306,7 @@ impl Fold {
                 return Ok(Ended::done(self.planned(&plan, &intake)));
             }
             None => match self.create(&newest.footer).await? {
-                Some(loaded) => State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?,
+                Some(loaded) => read(loaded).await?,
                 None => return Ok(Ended::Again),
             },
         };

@@ -43,6 +43,7 @@ mod gone;
 mod history;
 mod many;
 mod reading;
+mod resets;
 mod rewinds;
 mod simulated;
 

@@ -69,6 +69,14 @@ mutations! {
     SkipListUnproved = "skip-list-unproved";
     /// Rows are compared among themselves, and not with the table.
     TableNotMet = "table-not-met";
+    /// Of many tables: their keys are written once the run has folded.
+    TablesMetLate = "tables-met-late";
+    /// Of many tables: one that was just met is given the listing that the others share.
+    NewTableSharesListing = "new-table-shares-listing";
+    /// Of many tables: what is staged goes once one of them has settled it.
+    OneTableAsked = "one-table-asked";
+    /// Of many tables: the run's note names none that was left behind.
+    BehindForgotten = "behind-forgotten";
 }
 
 #[cfg(feature = "mutations")]

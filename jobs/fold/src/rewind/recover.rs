@@ -89,6 +89,10 @@ impl Fold {
                     Ended::Again | Ended::Damaged(..) => continue,
                 }
             }
+            if self.pipeline.route.is_some() {
+                // Its rows may lie where the pipeline's other tables have been.
+                self.leave_behind().await?;
+            }
             if plan.unpauses {
                 let paused = pause::read(self.store.as_ref(), self.id.name()).await?;
                 let left = paused.and_then(pause::without_rollback);

@@ -1,19 +1,22 @@
 //! One pipeline, many tables: each is folded as if it were the only one.
 
+use bytes::Bytes;
 use iceberg::TableUpdate;
 use model::failure::Kind;
 use model::ledger::{self, Ledger};
 use model::run::State;
 use pipeline::route::{Part, Route};
+use staging::key;
 use table::catalog::TableCreation;
 use table::schema;
 
 use super::crashes::{Where, die};
 use super::*;
+use crate::rewind::{Choice, Target};
 
 /// A pipeline whose records name their tables with a header. What is staged is written as elsewhere, with the table's name,
 /// one of `a`, `b` and `c`, in place of `r`.
-fn world(seed: u64) -> World {
+pub(super) fn world(seed: u64) -> World {
     let mut world = World::new(seed);
     let mut pipeline = pipeline();
     let route = Route { namespace: vec![Part::Text("db".to_owned())], name: vec![Part::Header("to".to_owned())] };
@@ -23,7 +26,7 @@ fn world(seed: u64) -> World {
     world
 }
 
-fn table(name: &str) -> TableName {
+pub(super) fn table(name: &str) -> TableName {
     TableName { namespace: "db".to_owned(), name: name.to_owned() }
 }
 
@@ -41,7 +44,14 @@ fn own(parts: &[&str], name: char) -> Vec<String> {
     parts.iter().map(own).collect()
 }
 
-fn stage(world: &World, parts: &[&str]) -> String {
+pub(super) fn stage(world: &World, parts: &[&str]) -> String {
+    let (key, body) = staged(world, parts, 0);
+    world.store.insert(&key, body);
+    key
+}
+
+/// An object, of records whose timestamps are so many milliseconds later.
+pub(super) fn staged(world: &World, parts: &[&str], shift_ms: i64) -> (String, Bytes) {
     let key = StagedKey {
         pipeline: world.id.clone(),
         minute: world.clock.now().minute(),
@@ -49,21 +59,20 @@ fn stage(world: &World, parts: &[&str]) -> String {
     };
     let any: Vec<String> = parts.iter().map(|part| part.replace(['a', 'b', 'c'], "r")).collect();
     let any: Vec<&str> = any.iter().map(String::as_str).collect();
-    let (footer, _) = invocation(&world.id, key.minute, &any);
+    let (footer, _) = shifted(&world.id, key.minute, &any, shift_ms);
     let tables: Vec<TableRows> = ["a", "b", "c"]
         .into_iter()
         .map(|name| {
             let own = own(parts, name.chars().next().unwrap());
             let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            TableRows { table: format!("db.{name}"), ..invocation(&world.id, key.minute, &own).1 }
+            TableRows { table: format!("db.{name}"), ..shifted(&world.id, key.minute, &own, shift_ms).1 }
         })
         .filter(|rows| rows.batch.num_rows() > 0)
         .collect();
-    world.store.insert(&key.to_string(), object::encode(&footer, &tables).unwrap());
-    key.to_string()
+    (key.to_string(), object::encode(&footer, &tables).unwrap())
 }
 
-async fn ledger_of(world: &World, name: &str) -> Ledger {
+pub(super) async fn ledger_of(world: &World, name: &str) -> Ledger {
     let loaded = world.catalog.load(&table(name)).await.unwrap().unwrap();
     Ledger::from_json(&loaded.metadata.properties()[&ledger::property(&world.id)]).unwrap()
 }
@@ -281,4 +290,102 @@ async fn a_dry_run_says_what_each_table_would_get_and_writes_nothing() {
     let found: Vec<_> = report.tables.iter().map(|t| (t.name.as_str(), t.rows_added, t.committed)).collect();
     assert_eq!(found, [("db.a", 2, false), ("db.b", 1, false)]);
     assert_eq!(world.store.objects(), before);
+}
+
+/// A catalog that answers the first commit of table `b` with silence, and has not made it. Meanwhile something is stored.
+#[derive(Debug)]
+struct Silent {
+    inner: Arc<dyn Catalog>,
+    store: Arc<MemoryStore>,
+    stored: Vec<(String, Bytes)>,
+    done: std::sync::atomic::AtomicBool,
+}
+
+impl Silent {
+    fn fold(world: &World, stored: Vec<(String, Bytes)>) -> Fold {
+        let (inner, store, done) = (world.catalog.clone(), world.store.clone(), false.into());
+        world.fold_with(store.clone(), Arc::new(Self { inner, store, stored, done }), storage::local())
+    }
+}
+
+#[async_trait::async_trait]
+impl Catalog for Silent {
+    async fn load(&self, table: &TableName) -> Result<Option<Loaded>, table::catalog::Error> {
+        self.inner.load(table).await
+    }
+    async fn create(&self, table: &TableName, creation: TableCreation) -> Result<Loaded, table::catalog::Error> {
+        self.inner.create(table, creation).await
+    }
+    async fn commit(
+        &self,
+        base: &Loaded,
+        requirements: Vec<iceberg::TableRequirement>,
+        updates: Vec<TableUpdate>,
+    ) -> Result<Loaded, table::catalog::Error> {
+        if base.name.name == "b" && !self.done.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            for (key, body) in &self.stored {
+                self.store.insert(key, body.clone());
+            }
+            let (table, detail) = (base.name.clone(), "no answer".to_owned());
+            return Err(table::catalog::Error::OutcomeUnknown { table, detail, source: None });
+        }
+        self.inner.commit(base, requirements, updates).await
+    }
+    async fn list_namespaces(&self) -> Result<Vec<String>, table::catalog::Error> {
+        self.inner.list_namespaces().await
+    }
+    async fn list_tables(&self, namespace: &str) -> Result<Vec<TableName>, table::catalog::Error> {
+        self.inner.list_tables(namespace).await
+    }
+}
+
+#[tokio::test]
+async fn what_one_table_alone_has_seen_the_next_run_folds_into_the_others() {
+    let world = world(8);
+    let parts = ["0:0:abc", "0:3:abc", "0:6:abca"];
+    stage(&world, &parts[..1]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, &parts[1..2]);
+    // The first table is done with its listing by then, and the second one lists anew.
+    let later = staged(&world, &parts[2..], 0);
+    Silent::fold(&world, vec![later]).run().await.unwrap();
+    assert_eq!(ledger_of(&world, "b").await.partitions().next().unwrap().1.reached.last(), Some(9));
+    world.fold().run().await.unwrap();
+    every_row_in_its_table(&world, &parts, "").await;
+}
+
+#[tokio::test]
+async fn runs_that_meet_leave_no_table_out_of_the_note() {
+    let world = world(9);
+    stage(&world, &["0:0:abc"]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, &["0:3:bb"]);
+    // Another run that could not fold `c` ends before this one does.
+    let mut other = world.fold().last_run().await.unwrap().unwrap();
+    other.started = world.clock.now();
+    other.behind.insert("db.c".to_owned());
+    let note = (key::run(&world.id, "fold"), Bytes::from(serde_json::to_vec(&other).unwrap()));
+    Silent::fold(&world, vec![note]).run().await.unwrap();
+    assert!(world.fold().last_run().await.unwrap().unwrap().behind.contains("db.c"));
+}
+
+#[tokio::test]
+async fn a_table_that_went_back_is_folded_by_the_next_run() {
+    let world = world(10);
+    let parts = ["0:0:ab", "0:2:ab", "0:4:a"];
+    for part in parts {
+        stage(&world, &[part]);
+        world.fold().run().await.unwrap();
+        world.wait(2);
+    }
+    let loaded = world.catalog.load(&table("b")).await.unwrap().unwrap();
+    let before = table::snapshot::ancestry(&loaded.metadata).nth(1).unwrap().snapshot_id();
+    let fold = world.fold().of(&table("b"));
+    fold.rollback(Target::Snapshot(before)).await.unwrap();
+    fold.recover(Choice::Refold).await.unwrap();
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.tables.iter().map(|t| t.rows_added).collect::<Vec<_>>(), [0, 1]);
+    every_row_in_its_table(&world, &parts, "").await;
 }

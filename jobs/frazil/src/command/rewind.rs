@@ -152,28 +152,14 @@ pub(crate) async fn reset(arguments: &arguments::ResetSource, session: &mut Sess
         }
         None => None,
     };
-    let mut reset = Reset { topic: arguments.topic.clone(), partition: arguments.partition, since };
+    let reset = Reset { topic: arguments.topic.clone(), partition: arguments.partition, since };
     let fold = open(&arguments.named, session).await?;
     let name = fold.pipeline.name.clone();
-    let mut plans = Vec::new();
-    let mut unknown = None;
-    for table in fold.tables().await.map_err(|e| failed(&e))? {
-        let fold = fold.of(&table);
-        match fold.plan_reset(&reset).await {
-            Ok(plan) => plans.push((fold, plan)),
-            // One of many tables may never have passed the topic. What is known of the others is said first.
-            Err(error) if is_settled(&error) => unknown = Some(error),
-            Err(error) => return Err(failed(&error)),
-        }
-    }
-    // The first object that contradicts a ledger may do so in one table's alone.
-    let since = plans.iter().filter(|(_, plan)| !plan.contradicting.is_empty()).map(|(_, plan)| plan.since).min();
-    let since = since.or_else(|| plans.iter().map(|(_, plan)| plan.since).min());
-    let Some((first, since)) = plans.first().map(|(_, plan)| plan.clone()).zip(since) else {
-        return Err(match unknown {
-            Some(error) => failed(&error),
-            None => Failure::usage("fold.no_table", "nothing was folded yet").remedy("fold something first"),
-        });
+    let plans = fold.plan_resets(&reset).await.map_err(|e| failed(&e))?;
+    let first = plans.iter().find(|(_, plan)| !plan.contradicting.is_empty()).or_else(|| plans.first());
+    let since = plans.iter().map(|(_, plan)| plan.since).min();
+    let Some((first, since)) = first.map(|(_, plan)| plan.clone()).zip(since) else {
+        return Err(Failure::usage("fold.no_table", "nothing was folded yet").remedy("fold something first"));
     };
     let plan = Resets {
         tables: plans.iter().map(|(fold, _)| fold.pipeline.table.name.to_string()).collect(),
@@ -186,21 +172,11 @@ pub(crate) async fn reset(arguments: &arguments::ResetSource, session: &mut Sess
     }
     consent::ask(session, arguments.yes, &reset_text(&plan))?;
     // What was agreed to, and not a minute that went by meanwhile.
-    reset.since = Some(since);
-    let mut snapshot_id = None;
-    for (fold, _) in plans {
-        let (_, table) = fold.reset(&reset).await.map_err(|e| failed(&e))?;
-        snapshot_id = table.snapshot_id;
-    }
+    let tables = Fold::reset_planned(&plans).await.map_err(|e| failed(&e))?;
+    let snapshot_id = tables.last().and_then(|table| table.snapshot_id);
     let body = Body::new(&name, false, snapshot_id.filter(|_| plan.tables.len() == 1), &[], &plan);
     session.output.reply("reset-source", &body, |body| format!("{}\ndone", reset_text(body.plan)))?;
     Ok(Exit::Done)
-}
-
-/// Whether a table's refusal of a reset leaves the pipeline's other tables to it: it knows nothing of the topic, or was reset
-/// by a command that then failed for another one.
-fn is_settled(error: &fold::Error) -> bool {
-    matches!(error.code(), "fold.reset_unknown" | "fold.reset_again")
 }
 
 /// A reset of each of a pipeline's tables.
