@@ -152,6 +152,18 @@ impl Fold {
         outcome
     }
 
+    /// Whether a fold could go on from the table as it stands; of many tables, the one that this fold is of.
+    ///
+    /// # Errors
+    /// What a fold would stop at before it looked at anything staged; the store's and the catalog's.
+    pub async fn stands(&self) -> Result<(), Error> {
+        let (store, name) = (self.store.as_ref(), &self.pipeline.table.name);
+        match self.catalog.load(name).await? {
+            None => state::never_another(store, &self.id, name, None).await,
+            Some(loaded) => State::read(store, &self.pipeline, &self.id, loaded).await.map(drop),
+        }
+    }
+
     /// Folds until nothing waits, in as many runs as the budget asks for, each with a commit of its own. `each` is given the
     /// report of every run as it ends; the answer is their sum. A dry run is one run: it changes nothing that a second one
     /// would find.
