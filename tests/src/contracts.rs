@@ -370,6 +370,7 @@ fn every_class_and_every_failure_kind_fits_the_schemas() {
                 budget_bytes: Some(u64::MAX),
                 failure: Some(model::run::Failure { kind, code: "a.b".to_owned(), message: String::new() }),
                 figures: [("rows_added".to_owned(), u64::MAX)].into(),
+                behind: ["db.a".to_owned()].into(),
             };
             assert_valid(&described, &serde_json::to_value(&run).unwrap(), "run");
         }
