@@ -640,6 +640,9 @@ impl Oracle {
                 world.violated("I1", format!("{place:?} was acknowledged and is not where it is owed ({record:?})"));
             }
         }
+        if world.has_many() {
+            self.staged_are_settled(&ends);
+        }
         for (table, end) in &ends {
             for (cluster, ledger) in &end.ledgers {
                 self.accounted(judge, *cluster, table, ledger, &end.found);
@@ -653,6 +656,28 @@ impl Oracle {
                     && let Some(place) = judge.words.keys().find(|place| waits(place))
                 {
                     world.violated("stuck", format!("the ledger of {table} has not come to {place:?}"));
+                }
+            }
+        }
+    }
+
+    /// Every table has settled what is staged still, or it would never go.
+    fn staged_are_settled(&self, ends: &BTreeMap<TableName, End>) {
+        let Some(bucket) = self.bucket.get() else { return };
+        for key in bucket.under("staging/") {
+            let Some(Ok(object)) = bucket.body(&key).map(Object::open) else { continue };
+            let footer = object.footer();
+            let Some(cluster) = self.pipelines.iter().position(|id| *id == footer.pipeline_id) else { continue };
+            for table in self.met(cluster) {
+                let Some(ledger) = ends.get(&table).and_then(|end| end.ledgers.get(&cluster)) else { continue };
+                for (at, covered) in footer.coverage.iter() {
+                    let at = ledger.counted(at, footer.minute);
+                    let reached = ledger.partition(&at).map(|p| p.reached.clone()).unwrap_or_default();
+                    let left = covered.delivered.subtract(&reached);
+                    if !left.is_empty() {
+                        let what = format!("{key} holds {left} of {at}, which {table} never settles");
+                        return self.world.violated("stuck", what);
+                    }
                 }
             }
         }
