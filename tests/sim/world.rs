@@ -60,7 +60,7 @@ impl World {
         // Drawn apart, so that the other histories are what they are without it.
         let apart = SeededIds::new(seed ^ 0x2545_f491_4f6c_dd1d);
         let has_many = match many {
-            Many::Drawn => apart.next_u64() % 4 == 0,
+            Many::Drawn => apart.next_u64().is_multiple_of(4),
             Many::Always => true,
             Many::Never => false,
         };
