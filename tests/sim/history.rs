@@ -382,6 +382,10 @@ async fn live(chosen: &Chosen) -> Outcome {
     if world.has_many() && world.violations().is_empty() {
         // Rows wait for nothing; ledgers without new rows follow after an hour.
         stage.oracle.rows_are_there();
+        // What they have not settled stays until then.
+        for folds in &stage.folds {
+            folds.maintain().await;
+        }
         tokio::time::sleep(Duration::from_secs(62 * 60)).await;
         stage.fold_all().await;
     }
