@@ -164,7 +164,7 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
         black_box(&rows);
     });
     let config = bench.config();
-    let columns: Columns = config.columns.clone();
+    let columns: Columns = config.columns.columns.clone();
     let mut decoder = Decoder::new(&config.message, &columns).unwrap();
     let decode = time(rounds, records, &payloads, |values| {
         for value in values {
