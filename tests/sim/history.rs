@@ -28,6 +28,8 @@ use crate::world::{Many, Process, Violation, World};
 pub(crate) const FAULTS_MIN: u64 = 5;
 /// Commits of folds that it holds at least.
 pub(crate) const FOLDS_MIN: u64 = 2;
+/// About how long what is settled is listed again.
+const LISTED: Duration = Duration::from_secs(60 * 60);
 /// How often its stream is gone on with to get there.
 const PHASES_MAX: u64 = 6;
 
@@ -365,6 +367,9 @@ impl Stage {
 async fn live(chosen: &Chosen) -> Outcome {
     let mut stage = Stage::new(chosen);
     let world = Arc::clone(&stage.world);
+    for cluster in &stage.clusters {
+        cluster.state().is_held_back = world.has_late_table();
+    }
     stage.open();
     let minutes = world.between(10, 40);
     let minutes = chosen.minutes.unwrap_or(minutes);
@@ -378,10 +383,21 @@ async fn live(chosen: &Chosen) -> Outcome {
             break;
         }
     }
+    if world.has_late_table() {
+        tokio::time::sleep(LISTED * 2).await;
+        for cluster in &stage.clusters {
+            cluster.state().is_held_back = false;
+        }
+        stage.stream(minutes).await;
+    }
     stage.settle().await;
     if world.has_many() && world.violations().is_empty() {
         // Rows wait for nothing; ledgers without new rows follow after an hour.
         stage.oracle.rows_are_there();
+        // What they have not settled stays until then.
+        for folds in &stage.folds {
+            folds.maintain().await;
+        }
         tokio::time::sleep(Duration::from_secs(62 * 60)).await;
         stage.fold_all().await;
     }

@@ -68,6 +68,8 @@ pub(crate) struct Cluster {
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    /// Whether there is no record of the last shard yet.
+    pub(crate) is_held_back: bool,
     /// By incarnation, then partition.
     pub(crate) logs: Vec<Vec<Vec<Entry>>>,
 }
@@ -77,7 +79,7 @@ impl Cluster {
         let arn = format!(
             "arn:aws:kafka:eu-west-1:123456789012:cluster/orders-{number}/{number:08x}-0000-4000-8000-000000000000-1"
         );
-        let state = State { logs: vec![vec![Vec::new(); partitions]] };
+        let state = State { is_held_back: false, logs: vec![vec![Vec::new(); partitions]] };
         Arc::new(Self { number, source: SourceId::of(&arn), arn, is_sharded, state: Mutex::new(state) })
     }
 
@@ -117,6 +119,7 @@ impl Cluster {
         for _ in 0..records {
             let partition = usize::try_from(world.below(partitions(&state))).unwrap_or(0);
             let key = i64::try_from(world.below(keys)).unwrap_or(0);
+            let key = if state.is_held_back && shard(key) == LAST_SHARD { key + 2 } else { key };
             let early = i64::try_from(world.below(40 * 60_000)).unwrap_or(0);
             let nature = if world.happens(Fault::Bad) {
                 Nature::Bad
@@ -154,10 +157,12 @@ fn partitions(state: &State) -> u64 {
     state.logs.first().map_or(1, |logs| logs.len() as u64)
 }
 
+const LAST_SHARD: i64 = 2;
+
 /// The shard of a key. The last one is of a single key, which may come late, and seldom.
 const fn shard(key: i64) -> i64 {
     match key {
-        0 => 2,
+        0 => LAST_SHARD,
         key if key % 5 == 1 => 1,
         _ => 0,
     }

@@ -447,7 +447,7 @@ impl Oracle {
                 world.violated("I2", format!("{place:?} entered beside a row of its key"));
             }
         }
-        let met = self.met(cluster);
+        let (met, mut unmet) = (self.met(cluster), BTreeSet::new());
         // Where somebody took the ledger away while the fold was at work, all of it is new, and most rows are there.
         for place in settled_is.difference(&settled_was).filter(|place| !entered.contains(place)) {
             let Some(record) = judge.record(place) else { continue };
@@ -457,8 +457,8 @@ impl Oracle {
             if is_row_elsewhere(record, table) {
                 // Nobody would look for it any more.
                 let is_staged = judge.words.get(place).is_some_and(|word| word.intact) && !judge.absent.contains(place);
-                if is_staged && !met.contains(&table_of(record)) {
-                    let other = table_of(record);
+                let other = table_of(record);
+                if is_staged && !met.contains(&other) && unmet.insert(other.clone()) {
                     world.violated("I1", format!("{place:?} was passed by {table} before {other} was met"));
                 }
                 continue;

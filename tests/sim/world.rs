@@ -40,6 +40,7 @@ pub(crate) struct World {
     /// How often each kind of fault is drawn, in a thousand; absent for never.
     rates: BTreeMap<Fault, u64>,
     has_many: bool,
+    has_late_table: bool,
     inner: Mutex<Inner>,
 }
 
@@ -89,7 +90,8 @@ impl World {
                 rates.remove(&fault);
             }
         }
-        Arc::new(Self { started: Instant::now(), chance, rates, has_many, inner: Mutex::default() })
+        let has_late_table = has_many && apart.next_u64().is_multiple_of(3);
+        Arc::new(Self { started: Instant::now(), chance, rates, has_many, has_late_table, inner: Mutex::default() })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -124,6 +126,11 @@ impl World {
     /// Whether each pipeline feeds many tables.
     pub(crate) const fn has_many(&self) -> bool {
         self.has_many
+    }
+
+    /// Whether one of many tables comes once the others' listings have left the first objects behind.
+    pub(crate) const fn has_late_table(&self) -> bool {
+        self.has_late_table
     }
 
     /// Whether a kind of fault belongs to this history at all.
