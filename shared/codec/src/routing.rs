@@ -55,17 +55,22 @@ impl Router {
     }
 }
 
-/// Whether a catalog takes a name that a [`Router`] has put together. It is the same for the same name, which a caller may
-/// remember.
+/// A table's name with its namespace and the dot between them, in bytes: it is one segment of a key in the store.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Whether a catalog, and the store, take a name that a [`Router`] has put together. It is the same for the same name, which
+/// a caller may remember.
 ///
 /// # Errors
 /// Why not.
 pub fn check(name: &str) -> Result<(), Rejected> {
+    if name.len() > NAME_BYTES_MAX {
+        let message = format!("its table's name would have {} characters: at most {NAME_BYTES_MAX}", name.len());
+        return Err(unroutable("", &message));
+    }
     let (namespace, own) = name.split_once('.').unwrap_or((name, ""));
     if [namespace, own].into_iter().any(|part| route::check_name(part).is_err()) {
-        let message =
-            "its table's name would begin with another character than a letter or a digit, or be longer than 255";
-        return Err(unroutable("", message));
+        return Err(unroutable("", "its table's name would begin with another character than a letter or a digit"));
     }
     Ok(())
 }
