@@ -272,7 +272,8 @@ async fn compare(
 ) -> Result<(Live, Compared), Failure> {
     let name = &resolved.pipeline.table.name;
     // Without a catalog there is no table, and nobody is asked for credentials.
-    let is_made = environment::must_exist(environment).is_ok();
+    let is_local = matches!(environment.store, Location::File(_));
+    let is_made = is_local && environment::must_exist(environment).is_ok();
     let tables = match environment::has_catalog(environment) || is_made {
         true => Some(Tables::untouched(environment, session).await?),
         false => None,
@@ -285,16 +286,14 @@ async fn compare(
     let mut has_committed = false;
     let mut stop = None;
     // A store that nobody made yet refuses to be listed.
-    if is_made || matches!(environment.store, Location::S3 { .. }) {
+    if let Some(tables) = tables.as_ref().filter(|_| is_made || !is_local) {
         let store = environment::existing_store(environment, session).await?;
         let id = environment::known_id(store.as_ref(), &resolved.pipeline.name, session.ids.as_ref()).await?;
         if let Some(loaded) = &loaded {
             has_committed = loaded.metadata.properties().contains_key(&model::ledger::property(&id));
         }
-        if let Some(tables) = &tables {
-            let fold = tables.fold(resolved.pipeline.clone(), id.clone(), store, true, session);
-            stop = fold.stands().await.err().filter(|error| error.kind() == Kind::Misconfigured);
-        }
+        let fold = tables.fold(resolved.pipeline.clone(), id.clone(), store, true, session);
+        stop = fold.stands().await.err().filter(|error| error.kind() == Kind::Misconfigured);
         if let (Some(loaded), None) = (&loaded, &stop) {
             bound = fold::bound(loaded.metadata.properties(), &id).map_err(|e| super::fold::failed(&e))?;
         }
