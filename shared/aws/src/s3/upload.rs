@@ -137,8 +137,9 @@ impl Parts {
     }
 
     async fn end(mut self, file: File) {
-        // A part that arrives after the end would stay.
-        self.in_flight.shutdown().await;
+        // A part that arrives after the end would stay. One that is under way may arrive though nobody waits for it any
+        // more, so each is waited for; its own deadlines bound that.
+        while self.in_flight.join_next().await.is_some() {}
         let request = file.s3.client.abort_multipart_upload().bucket(&file.bucket).key(&file.key).upload_id(&self.id);
         // Whatever the answer: there is nothing more to do here.
         drop(request.send().await);
