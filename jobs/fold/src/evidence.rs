@@ -217,27 +217,6 @@ pub(crate) fn recreated(at: &Coordinate, key: &str, than: &str) -> Error {
     }
 }
 
-/// Rows staged for a table of another name would be settled here without being anywhere.
-pub(crate) fn own_table(table: &TableName, intake: &Intake) -> Result<(), Error> {
-    let name = table.to_string();
-    for found in &intake.objects {
-        if let Some(other) = found.footer.tables.iter().find(|t| t.rows > 0 && t.name != name) {
-            return Err(Error::Stopped {
-                code: "fold.table_changed",
-                message: format!(
-                    "`{}` holds {} rows for {}, and the pipeline now says {name}",
-                    found.key, other.rows, other.name
-                ),
-                remedy: format!(
-                    "set the table's name back to {}, fold until nothing is left, then change it",
-                    other.name
-                ),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// A coordinate's rows enter a table once over all its pipelines (I2): two of them may not take the same topic.
 pub(crate) async fn own_topics(
     store: &dyn Store,

@@ -33,8 +33,8 @@ use crate::report::{Report, TableFailure, TableReport};
 use crate::run::Fold;
 use crate::state::State;
 
-/// Tables of one pipeline. Each fold asks the catalog for each of them; a field that names more was hardly meant to.
-const TABLES_MAX: usize = 1000;
+/// How many times as many tables as are folded may be known. Each fold asks the catalog for each of them.
+const KNOWN_TIMES_MAX: usize = 10;
 /// How long a table's ledger may stay behind objects that have no row for it.
 const BEHIND_MICROS_MAX: i64 = 3_600_000_000;
 /// How many such objects it may stay behind. When a row comes, their footers are read for it.
@@ -102,35 +102,34 @@ impl Fold {
         }
     }
 
-    /// Makes the keys of tables that some objects have rows for, where they are not known yet.
+    /// Makes the keys of tables that some objects have rows for, where they are not known yet. Those that are not the
+    /// pipeline's are no affair of this.
     ///
     /// # Errors
-    /// [`Error::Stopped`] where a table is not one of the pipeline's; the store's.
+    /// The store's.
     pub(crate) async fn meet<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
         known: &mut BTreeSet<TableName>,
     ) -> Result<(), Error> {
         for name in names {
-            let Some(table) = name.parse().ok().filter(|table| self.pipeline.takes(table)) else {
-                return Err(Error::Stopped {
-                    code: "fold.table_changed",
-                    message: format!(
-                        "rows are staged for {name}, and the pipeline now says {}",
-                        self.pipeline.route.as_ref().map_or_else(String::new, |route| route.written().to_string())
-                    ),
-                    remedy: "set the table's name back to what it was, fold until nothing is left, then change it"
-                        .to_owned(),
-                });
-            };
-            if !known.contains(&table) {
-                if !self.settings.dry_run && !mutation::on(Mutation::TablesMetLate) {
-                    self.store.put_new(&key::table(&self.id, name), Bytes::from(format!("{name}\n"))).await?;
-                }
-                known.insert(table);
+            let Some(table) = self.taken(name).filter(|table| !known.contains(table)) else { continue };
+            if !self.settings.dry_run && !mutation::on(Mutation::TablesMetLate) {
+                self.store.put_new(&key::table(&self.id, name), Bytes::from(format!("{name}\n"))).await?;
             }
+            known.insert(table);
         }
         Ok(())
+    }
+
+    /// The table of this name, where it may be one of the pipeline's.
+    fn taken(&self, name: &str) -> Option<TableName> {
+        name.parse().ok().filter(|table| self.pipeline.takes(table))
+    }
+
+    /// Whether rows for a table are the pipeline's: it is known, or may be met.
+    pub(crate) fn is_met(&self, name: &str, known: &BTreeSet<TableName>) -> bool {
+        self.taken(name).is_some() || name.parse().is_ok_and(|table| known.contains(&table))
     }
 
     /// Whether a plan says nothing of this table but that what is staged is not its own, which can wait.
@@ -188,27 +187,19 @@ impl Fold {
             ..Report::default()
         };
         let with_rows = shared.tables(self.store.as_ref(), fresh).await?;
+        if with_rows.iter().any(|name| !self.is_met(name, &known)) {
+            // Every table's own fold would stop at it; but none may have anything to fold.
+            let (store, none) = (self.store.as_ref(), BTreeMap::new());
+            let intake =
+                intake::take(store, &self.id, low_minute, &BTreeSet::new(), &none, None, Some(&shared)).await?;
+            self.settled_elsewhere(&intake, None, |table| self.is_met(table, &known)).await?;
+        }
+        self.not_too_many(&known, &with_rows)?;
         self.meet(with_rows.iter().map(String::as_str), &mut known).await?;
         for table in &known {
             candidates.entry(table.clone()).or_insert_with(|| Ok(Candidate { state: None, folded: BTreeSet::new() }));
         }
         let made_again = self.made_again(&shared, &candidates).await?;
-        if candidates.len() > TABLES_MAX {
-            return Err(Error::Stopped {
-                code: "fold.many_tables",
-                message: format!(
-                    "{} has met {} tables, and folds at most {TABLES_MAX}",
-                    self.pipeline.name,
-                    candidates.len()
-                ),
-                remedy: format!(
-                    "name tables by a field with fewer values; delete the keys under `{}` of tables that are not wanted, \
-                     whose rows then wait as they are staged",
-                    key::tables_prefix(&self.id)
-                ),
-            });
-        }
-
         let is_behind = |name: &str| match last {
             Some(last) if last.state == Stands::Done => last.behind.contains(name),
             Some(last) => last.behind.is_empty() || last.behind.contains(name),
@@ -218,8 +209,15 @@ impl Fold {
         // Tables that were never folded come first: the others' listings then need not begin with the oldest object.
         let mut order: Vec<(TableName, Result<Candidate, Error>)> = candidates.into_iter().collect();
         order.sort_by_key(|(_, candidate)| !candidate.as_ref().is_ok_and(Candidate::is_new));
+        let mut surplus = order.len().saturating_sub(self.tables_max());
         for (table, candidate) in order {
             let name = table.to_string();
+            // Tables that are folded already go on.
+            if surplus > 0 && candidate.as_ref().is_ok_and(Candidate::is_new) {
+                surplus -= 1;
+                report.tables.push(self.failed(&name, &self.surplus()));
+                continue;
+            }
             let candidate = match candidate {
                 Ok(candidate) => candidate,
                 Err(error) => {
@@ -270,6 +268,38 @@ impl Fold {
         }
         report.tables.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(report)
+    }
+
+    fn tables_max(&self) -> usize {
+        usize::try_from(self.pipeline.fold.tables_max()).unwrap_or(usize::MAX)
+    }
+
+    /// Why a table that is one too many is not folded.
+    fn surplus(&self) -> Error {
+        let max = self.pipeline.fold.tables_max();
+        Error::Stopped {
+            code: "fold.many_tables",
+            message: format!("{} folds at most {max} tables, and has met more", self.pipeline.name),
+            remedy:
+                "set `tables_max` of `[fold]` higher, or name tables by a field with fewer values; what is staged for \
+                     this one waits, and objects that hold rows for it are kept"
+                    .to_owned(),
+        }
+    }
+
+    /// Refuses to meet tables without end: a field that is different in every record was hardly meant to name them.
+    fn not_too_many(&self, known: &BTreeSet<TableName>, with_rows: &BTreeSet<String>) -> Result<(), Error> {
+        let new = with_rows.iter().filter_map(|name| self.taken(name)).filter(|table| !known.contains(table)).count();
+        let (met, max) = (known.len() + new, self.tables_max());
+        if new == 0 || met <= max.saturating_mul(KNOWN_TIMES_MAX) {
+            return Ok(());
+        }
+        Err(Error::Stopped {
+            code: "fold.many_tables",
+            message: format!("rows are staged for {met} tables, and {} folds at most {max}", self.pipeline.name),
+            remedy: "name tables by a field with fewer values, or set `tables_max` of `[fold]` higher; nothing staged is lost"
+                .to_owned(),
+        })
     }
 
     /// Something listed that contradicts what one of the tables has settled: its topic was made again, and nobody has said so

@@ -37,6 +37,7 @@ use crate::error::Error;
 use crate::evidence;
 use crate::intake::{self, Found, Intake};
 use crate::many::{Beside, Given};
+use crate::overlap::Begun;
 use crate::pause;
 use crate::plan::{Plan, plan};
 use crate::report::{Report, TableFailure, TableReport};
@@ -110,11 +111,26 @@ impl Fold {
     /// See [`Error`]. After any of them the table is as it was or holds the whole commit, and nothing staged is lost.
     pub async fn run(&self) -> Result<Report, Error> {
         pause::refuse(self.store.as_ref(), &self.pipeline.name, Stage::Fold).await?;
+        if self.settings.dry_run || !self.pipeline.has_many() {
+            let last = self.last_run().await?;
+            let budget = self.budget(last.as_ref()).await?;
+            return if self.settings.dry_run {
+                self.fold(budget, last.as_ref()).await
+            } else {
+                self.noted(budget, last, None).await
+            };
+        }
+        let begun = self.begin().await?;
+        let is_alone = !self.meets_others(&begun).await?;
         let last = self.last_run().await?;
         let budget = self.budget(last.as_ref()).await?;
-        if self.settings.dry_run {
-            return self.fold(budget, last.as_ref()).await;
-        }
+        let outcome = self.noted(budget, last.filter(|_| is_alone), Some(&begun)).await;
+        self.end(&begun).await;
+        outcome
+    }
+
+    /// Folds, and leaves a note of it.
+    async fn noted(&self, budget: Budget, last: Option<Run>, begun: Option<&Begun>) -> Result<Report, Error> {
         let run = Run::begun(Stage::Fold, self.clock.now(), budget.bytes);
         self.note(&run).await?;
         let outcome = self.fold(budget, last.as_ref()).await;
@@ -122,14 +138,17 @@ impl Fold {
             |error: &Error| Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() };
         let mut behind = BTreeSet::new();
         let remembers = !mutation::on(Mutation::BehindForgotten);
-        let is_noted = !remembers || !self.pipeline.has_many() || self.is_noted(&run).await;
+        let is_alone = match begun {
+            Some(begun) if remembers => self.is_noted(&run).await && !self.meets_others(begun).await.unwrap_or(true),
+            _ => true,
+        };
         let ended = match &outcome {
             Err(error) => Err(failure(error)),
             Ok(report) => {
                 // All may have left something where one has: the budget is of objects, and those are the same.
                 let is_behind = |t: &&TableReport| t.failure.is_some() || t.committed && report.objects_left > 0;
                 // Where runs met, either's note hides what the other's says.
-                let is_behind = |t: &&TableReport| remembers && (!is_noted || is_behind(t));
+                let is_behind = |t: &&TableReport| remembers && (!is_alone || is_behind(t));
                 behind.extend(report.tables.iter().filter(is_behind).map(|t| t.name.clone()));
                 behind.extend(report.others.iter().filter(|_| remembers).cloned());
                 match report.failures().next() {
@@ -155,12 +174,19 @@ impl Fold {
     /// Whether a fold could go on from the table as it stands; of many tables, the one that this fold is of.
     ///
     /// # Errors
-    /// What a fold would stop at before it looked at anything staged; the store's and the catalog's.
+    /// What a fold would stop at before it read any row; the store's and the catalog's.
     pub async fn stands(&self) -> Result<(), Error> {
         let (store, name) = (self.store.as_ref(), &self.pipeline.table.name);
-        match self.catalog.load(name).await? {
-            None => state::never_another(store, &self.id, name, None).await,
-            Some(loaded) => State::read(store, &self.pipeline, &self.id, loaded).await.map(drop),
+        let state = match self.catalog.load(name).await? {
+            None => {
+                state::never_another(store, &self.id, name, None).await?;
+                None
+            }
+            Some(loaded) => Some(State::read(store, &self.pipeline, &self.id, loaded).await?),
+        };
+        match self.pipeline.route {
+            None => self.foresee_tables(state.as_ref()).await,
+            Some(_) => Ok(()),
         }
     }
 
@@ -295,7 +321,7 @@ impl Fold {
         report.quarantined = intake.quarantined.iter().map(|(key, _, why)| (key.clone(), why.clone())).collect();
         report.foreign_keys = intake.foreign.len() as u64;
 
-        self.own_tables(&intake, beside).await?;
+        self.own_tables(&intake, state.as_ref(), beside).await?;
         if self.pipeline.route.is_some() && shared.is_none() {
             let own = self.pipeline.table.name.to_string();
             let tables = intake.objects.iter().flat_map(|found| &found.footer.tables).filter(|table| table.rows > 0);
@@ -345,7 +371,8 @@ impl Fold {
         if plan.is_empty() || self.settings.dry_run {
             return self.stay(state, &plan, &intake).await;
         }
-        if self.may_wait(&state, &intake, &plan) {
+        // Where the budget has left something, its rows may be there.
+        if left == 0 && self.may_wait(&state, &intake, &plan) {
             let metadata_location = Some(state.loaded.metadata_location);
             return Ok(Ended::done(TableReport { metadata_location, ..self.unchanged() }));
         }
@@ -383,12 +410,15 @@ impl Fold {
 
     /// Rows staged for a table that is not the pipeline's would be settled here without being anywhere. Those that are for
     /// another of its tables must not be forgotten.
-    async fn own_tables(&self, intake: &Intake, beside: &Beside) -> Result<(), Error> {
+    async fn own_tables(&self, intake: &Intake, state: Option<&State>, beside: &Beside) -> Result<(), Error> {
+        let name = &self.pipeline.table.name;
         if self.pipeline.route.is_none() {
-            return evidence::own_table(&self.pipeline.table.name, intake);
+            let own = name.to_string();
+            return self.settled_elsewhere(intake, state, |table| table == own).await;
         }
         let mut known = beside.known.clone();
-        known.insert(self.pipeline.table.name.clone());
+        known.insert(name.clone());
+        self.settled_elsewhere(intake, state, |table| self.is_met(table, &known)).await?;
         let tables = intake.objects.iter().flat_map(|found| &found.footer.tables).filter(|table| table.rows > 0);
         let names: BTreeSet<&str> = tables.map(|table| table.name.as_str()).collect();
         self.meet(names, &mut known).await

@@ -39,9 +39,11 @@ mod dead;
 mod dedup;
 mod epochs;
 mod faults;
+mod former;
 mod gone;
 mod history;
 mod many;
+mod overlap;
 mod reading;
 mod resets;
 mod rewinds;
@@ -244,7 +246,13 @@ fn pipeline() -> Pipeline {
             columns: Vec::new(),
             properties: BTreeMap::new(),
         },
-        fold: Triggers { max_age_seconds: 60, max_bytes: 1 << 30, max_rows: 1 << 30, memory_bytes: None },
+        fold: Triggers {
+            max_age_seconds: 60,
+            max_bytes: 1 << 30,
+            max_rows: 1 << 30,
+            memory_bytes: None,
+            tables_max: None,
+        },
         route: None,
         tables: BTreeMap::new(),
         staging: Staging { retention_seconds: 7 * 86_400 },

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use fold::Fold;
 use fold::retained::{Need, Retained};
+use model::clock::Timestamp;
 use model::mutation::{self, Mutation};
+use staging::footer::Footer;
+use staging::key;
 use staging::list::{self, Listed};
 use staging::object::{self, Object};
 
@@ -12,10 +15,31 @@ use crate::error::Error;
 use crate::report::Report;
 use crate::run::Maintain;
 
+/// How long beginnings and ends of folds stay: folds look at those of the last hour.
+const BEGUN_MICROS: i64 = 24 * 3_600_000_000;
+
 /// One of the tables that staged objects feed, with what is known of its past.
 struct Fed {
     fold: Fold,
     retained: Retained,
+}
+
+/// The tables that staged objects feed.
+#[derive(Default)]
+struct Feeds {
+    /// The pipeline's.
+    tables: BTreeMap<String, Fed>,
+    /// Those that were the pipeline's once, where an object has rows for them; nothing where they prove nothing.
+    former: BTreeMap<String, Option<Fed>>,
+}
+
+impl Feeds {
+    /// Those that must have settled an object; nothing where one of them can't say so.
+    fn of(&mut self, footer: &Footer) -> Option<Vec<&mut Fed>> {
+        let is_fed = |name: &String| footer.tables.iter().any(|table| table.rows > 0 && table.name == *name);
+        let former = self.former.iter_mut().filter(|(name, _)| is_fed(name)).map(|(_, fed)| fed.as_mut());
+        self.tables.values_mut().map(Some).chain(former).collect()
+    }
 }
 
 impl Maintain {
@@ -27,7 +51,7 @@ impl Maintain {
         report.files_before = listing.objects.len() as u64;
         report.files_after = report.files_before;
         let before = self.before(listing.date);
-        let mut fed = BTreeMap::new();
+        let mut feeds = Feeds::default();
         let tables = self.fold.tables().await?;
         let asked = if mutation::on(Mutation::OneTableAsked) { 1 } else { usize::MAX };
         for table in tables.into_iter().take(asked) {
@@ -47,9 +71,9 @@ impl Maintain {
                      snapshots expire sooner than the retention"
                 ));
             }
-            fed.insert(table.to_string(), Fed { fold, retained });
+            feeds.tables.insert(table.to_string(), Fed { fold, retained });
         }
-        if fed.is_empty() {
+        if feeds.tables.is_empty() {
             report.held_by = Some("the pipeline has not folded yet".to_owned());
             return Ok(report);
         }
@@ -58,15 +82,22 @@ impl Maintain {
             if listed.key.minute.start() > before {
                 break;
             }
-            self.staged(&listed, &mut fed, &mut report).await?;
+            self.staged(&listed, before, &mut feeds, &mut report).await?;
         }
-        for fed in fed.values() {
+        for fed in feeds.tables.values() {
             self.settlements(&fed.retained, before, &mut report).await?;
         }
+        self.begun(listing.date).await?;
         Ok(report)
     }
 
-    async fn staged(&self, listed: &Listed, fed: &mut BTreeMap<String, Fed>, report: &mut Report) -> Result<(), Error> {
+    async fn staged(
+        &self,
+        listed: &Listed,
+        before: Timestamp,
+        feeds: &mut Feeds,
+        report: &mut Report,
+    ) -> Result<(), Error> {
         let (store, key) = (self.fold.store.as_ref(), listed.key.to_string());
         let footer = match Object::read_footer(store, &key, listed.size).await {
             Ok(footer) => footer,
@@ -86,19 +117,28 @@ impl Maintain {
             report.unreadable += 1;
             return Ok(());
         }
-        let elsewhere = footer.tables.iter().any(|t| t.rows > 0 && !fed.contains_key(&t.name));
-        let mut need = if elsewhere { Need::Unsettled } else { Need::Settled };
+        for table in footer.tables.iter().filter(|table| table.rows > 0) {
+            if !feeds.tables.contains_key(&table.name) && !feeds.former.contains_key(&table.name) {
+                feeds.former.insert(table.name.clone(), self.former(&table.name, before).await?);
+            }
+        }
+        let mut need = Need::Settled;
         // In every table: each counts the others' records as passed, and those of objects that are gone as never delivered.
         let mut is_passed = false;
-        for Fed { fold, retained } in fed.values_mut() {
-            if need == Need::Unsettled {
-                break;
+        match feeds.of(&footer) {
+            None => need = Need::Unsettled,
+            Some(fed) => {
+                for Fed { fold, retained } in fed {
+                    if need == Need::Unsettled {
+                        break;
+                    }
+                    need = need.max(match &mut retained.then {
+                        Some(then) => fold.need(then, &key, listed.key.minute, &footer).await?,
+                        None => Need::Unproved,
+                    });
+                    is_passed = listed.key.minute < retained.low_minute;
+                }
             }
-            need = need.max(match &mut retained.then {
-                Some(then) => fold.need(then, &key, listed.key.minute, &footer).await?,
-                None => Need::Unproved,
-            });
-            is_passed = listed.key.minute < retained.low_minute;
         }
         let need = if mutation::on(Mutation::UnsettledExpired) { Need::Settled } else { need };
         match need {
@@ -121,5 +161,39 @@ impl Maintain {
             }
         }
         Ok(())
+    }
+
+    /// A table that the pipeline has folded into under what its file said before. What it can't say keeps objects.
+    async fn former(&self, name: &str, before: Timestamp) -> Result<Option<Fed>, Error> {
+        let Ok(table) = name.parse() else { return Ok(None) };
+        let fold = self.fold.named(&table);
+        match fold.retained(before).await {
+            Ok(retained) => Ok(retained.map(|retained| Fed { fold, retained })),
+            Err(fold::Error::Stopped { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes what folds of many tables have left of their beginnings and ends, once none of them looks at it any more.
+    async fn begun(&self, date: Timestamp) -> Result<(), Error> {
+        if self.settings.dry_run {
+            return Ok(());
+        }
+        let store = self.fold.store.as_ref();
+        let before = key::begun(&self.fold.id, date.plus_micros(-BEGUN_MICROS), 0);
+        let mut continuation: Option<String> = None;
+        loop {
+            let page = store.list(&key::begun_prefix(&self.fold.id), None, continuation.as_deref()).await?;
+            for object in page.objects {
+                if object.key >= before {
+                    return Ok(());
+                }
+                store.delete(&object.key).await?;
+            }
+            match page.next {
+                Some(next) => continuation = Some(next),
+                None => return Ok(()),
+            }
+        }
     }
 }

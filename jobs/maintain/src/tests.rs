@@ -206,6 +206,24 @@ async fn a_settled_object_goes_past_the_retention_and_an_unsettled_one_stays_how
 }
 
 #[tokio::test]
+async fn an_object_of_a_table_of_another_name_goes_once_both_have_settled_it() {
+    let mut world = World::new();
+    let old = world.stage(0, "rrr");
+    world.fold().await;
+    world.wait(1);
+    let mut pipeline = (*world.fold.pipeline).clone();
+    pipeline.table.name.name = "purchases".to_owned();
+    world.fold.pipeline = Arc::new(pipeline);
+    world.fold().await;
+    world.wait(7 * DAY - 1);
+    let report = world.maintain(false).await.unwrap();
+    assert_eq!((report.files_removed, report.held_by.is_some()), (0, true), "the new table is younger");
+    world.wait(DAY);
+    assert_eq!(world.maintain(false).await.unwrap().files_removed, 1);
+    assert!(!world.keys("staging/").contains(&old));
+}
+
+#[tokio::test]
 async fn nothing_goes_before_the_first_fold_or_where_no_snapshot_is_old_enough() {
     let world = World::new();
     world.stage(0, "rrr");

@@ -77,6 +77,8 @@ mutations! {
     OneTableAsked = "one-table-asked";
     /// Of many tables: the run's note names none that was left behind.
     BehindForgotten = "behind-forgotten";
+    /// Runs of many tables that are under way at once know of each other by their notes alone.
+    OverlapUnseen = "overlap-unseen";
 }
 
 #[cfg(feature = "mutations")]

@@ -151,7 +151,7 @@ pub(crate) const COLUMN: &[Key] = &[
     now("in"),
 ];
 
-const FOLD: &[Key] = &[now("max_age"), now("max_bytes"), now("max_rows"), now("memory")];
+const FOLD: &[Key] = &[now("max_age"), now("max_bytes"), now("max_rows"), now("memory"), now("tables_max")];
 
 /// `frazil.toml`
 pub(crate) const ENVIRONMENTS: &[Key] = &[now("env").named(ENVIRONMENT)];

@@ -468,6 +468,9 @@ pub struct SortField {
     pub nulls_first: bool,
 }
 
+/// Tables of one pipeline that are folded, where its file does not say.
+const TABLES_MAX: u64 = 1000;
+
 /// The `[fold]` block: a fold starts when any of the first three is reached, and takes no more than its memory holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fold {
@@ -480,6 +483,17 @@ pub struct Fold {
     /// Bytes of memory that a fold may come to; where the file says `auto` or nothing, the machine decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// How many of a pipeline's tables are folded, where the file says so. See [`Fold::tables_max`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables_max: Option<u64>,
+}
+
+impl Fold {
+    /// How many of a pipeline's tables are folded. Each run asks the catalog for each of them.
+    #[must_use]
+    pub fn tables_max(&self) -> u64 {
+        self.tables_max.unwrap_or(TABLES_MAX)
+    }
 }
 
 /// The `[staging]` block.

@@ -8,6 +8,7 @@
 //! | `settled/<pipeline-id>/<table-uuid>/<commit-id>.ledger.json` | a ledger too large for a table property |
 //! | `tables/<pipeline-id>/<namespace>.<name>` | that a pipeline of many tables has met rows for this one |
 //! | `runs/<pipeline-id>/<stage>.json` | a stage's last outcome |
+//! | `runs/<pipeline-id>/begun/<microseconds>-<16 hex>`, with `.ended` | that a fold of many tables began, and ended |
 //! | `pipelines/<name>/id` | the pipeline's id, stored once |
 //! | `pipelines/<name>/paused.json` | that it is paused, and why |
 //! | `pipelines/<name>/<hash>/…` | an applied version with its schemas |
@@ -15,7 +16,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use model::clock::Minute;
+use model::clock::{Minute, Timestamp};
 use model::id::{CommitId, PipelineId, TableUuid};
 use serde::{Deserialize, Serialize};
 
@@ -221,6 +222,25 @@ pub fn table(pipeline: &PipelineId, table: &str) -> String {
 #[must_use]
 pub fn run(pipeline: &PipelineId, stage: &str) -> String {
     format!("runs/{pipeline}/{stage}.json")
+}
+
+/// The prefix of the folds that have begun. Those behind it sort by time.
+#[must_use]
+pub fn begun_prefix(pipeline: &PipelineId) -> String {
+    format!("runs/{pipeline}/begun/")
+}
+
+/// The key of a fold that began at some time. `id` is random.
+#[must_use]
+pub fn begun(pipeline: &PipelineId, at: Timestamp, id: u64) -> String {
+    // As many digits as any time has, so that they sort as times do.
+    format!("{}{:019}-{id:016x}", begun_prefix(pipeline), at.micros().max(0))
+}
+
+/// The key that says of one of them that it has ended.
+#[must_use]
+pub fn ended(begun: &str) -> String {
+    format!("{begun}.ended")
 }
 
 /// The key of a pipeline's id.

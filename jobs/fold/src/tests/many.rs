@@ -82,7 +82,7 @@ async fn snapshots(world: &World, name: &str) -> usize {
 }
 
 /// Each table has its rows, and its ledger counts no more.
-async fn every_row_in_its_table(world: &World, parts: &[&str], what: &str) {
+pub(super) async fn every_row_in_its_table(world: &World, parts: &[&str], what: &str) {
     for name in ["a", "b", "c"] {
         let own = own(parts, name.chars().next().unwrap());
         let own = wanted(&own.iter().map(String::as_str).collect::<Vec<_>>());

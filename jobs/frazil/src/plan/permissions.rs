@@ -55,7 +55,8 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
         maintain.push(store.list("ListStored"));
         maintain.push(store.allow("ReadSettled", &["s3:GetObject"], &read));
         maintain.push(store.allow("NoteRun", &["s3:PutObject"], &[own("runs")]));
-        maintain.push(store.allow("RemoveSettled", &["s3:DeleteObject"], &[own("staging"), own("settled")]));
+        let removed = [own("staging"), own("settled"), format!("runs/{name}-????????/begun/*")];
+        maintain.push(store.allow("RemoveSettled", &["s3:DeleteObject"], &removed));
     }
     if let Some(warehouse) = &warehouse {
         fold.push(warehouse.list("ListTable"));

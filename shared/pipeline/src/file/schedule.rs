@@ -16,17 +16,14 @@ pub(super) const RETENTION_SECONDS: u64 = 7 * 24 * 3600;
 
 pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Fold {
     let (mut age, mut bytes, mut rows) = (Some(MAX_AGE_SECONDS), Some(MAX_BYTES), Some(MAX_ROWS));
-    let mut memory = Some(None);
+    let (mut memory, mut tables_max) = (Some(None), None);
     if let Some(section) = reader.section(document, "fold") {
         age = quantity(reader, section, "max_age", MAX_AGE_SECONDS, quantity::duration_seconds);
         bytes = quantity(reader, section, "max_bytes", MAX_BYTES, quantity::bytes);
         if section.get("max_rows").is_some() {
-            let number = reader.number(section, "max_rows");
-            rows = number.and_then(|(n, _)| u64::try_from(n).ok()).filter(|n| *n > 0);
-            if let (None, Some((_, at))) = (rows, number) {
-                reader.fault(at, code::INVALID, "`max_rows` is at least 1");
-            }
+            rows = count(reader, section, "max_rows");
         }
+        tables_max = count(reader, section, "tables_max");
         memory = self::memory(reader, section);
     }
     Fold {
@@ -34,7 +31,19 @@ pub(super) fn fold<'t>(reader: &mut Reader<'t>, document: Section<'t>) -> Fold {
         max_bytes: bytes.unwrap_or(MAX_BYTES),
         max_rows: rows.unwrap_or(MAX_ROWS),
         memory_bytes: memory.flatten(),
+        tables_max,
     }
+}
+
+/// A whole number of 1 or more, where it is said.
+fn count<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str) -> Option<u64> {
+    section.get(name)?;
+    let (number, at) = reader.number(section, name)?;
+    let count = u64::try_from(number).ok().filter(|n| *n > 0);
+    if count.is_none() {
+        reader.fault(at, code::INVALID, format!("`{name}` is at least 1"));
+    }
+    count
 }
 
 /// `auto`, which is nothing, or a size.

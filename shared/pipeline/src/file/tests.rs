@@ -106,6 +106,7 @@ max_age = "90s"
 max_bytes = "1GiB"
 max_rows = 1_000
 memory = "auto"
+tables_max = 50
 
 [staging]
 retention = "9d"
@@ -182,7 +183,13 @@ retention = "9d"
         },
         route: None,
         tables: BTreeMap::new(),
-        fold: Fold { max_age_seconds: 90, max_bytes: 1 << 30, max_rows: 1000, memory_bytes: None },
+        fold: Fold {
+            max_age_seconds: 90,
+            max_bytes: 1 << 30,
+            max_rows: 1000,
+            memory_bytes: None,
+            tables_max: Some(50),
+        },
         staging: Staging { retention_seconds: 9 * 86400 },
     };
     assert_eq!(parse_named(text), Ok(expected));
@@ -196,7 +203,8 @@ fn what_a_file_leaves_out_has_its_default() {
     assert_eq!((exists, mode, fields), (Exists::Create, Mode::Append, Fields::All));
     assert_eq!((unknown_fields, column_case, types), (UnknownFields::Ignore, ColumnCase::Lower, Types::Portable));
     assert_eq!((record_columns, format_version), (true, 2));
-    let fold = Fold { max_age_seconds: 60, max_bytes: 512 << 20, max_rows: 50_000_000, memory_bytes: None };
+    let fold =
+        Fold { max_age_seconds: 60, max_bytes: 512 << 20, max_rows: 50_000_000, memory_bytes: None, tables_max: None };
     assert_eq!(pipeline.fold, fold);
     let memory = |text: &str| {
         let text = format!("{SOURCE}{VALUE}{TABLE}[fold]\nmemory = \"{text}\"");
@@ -591,6 +599,7 @@ fn numbers_properties_and_words_are_checked() {
     fold("max_bytes = \"512mb\"", "2:13 invalid `mb` is not a unit");
     fold("max_rows = 0", "2:12 invalid at least 1");
     fold("max_rows = -1", "2:12 invalid at least 1");
+    fold("tables_max = 0", "2:14 invalid at least 1");
     fold("memory = \"much\"", "2:10 invalid \"auto\" or at least 256MiB: `much` is not a size");
     fold("memory = \"512\"", "2:10 invalid `512` has no unit");
     fold("memory = \"255MiB\"", "2:10 invalid `255MiB` is less than 256MiB");

@@ -97,6 +97,7 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         ("fold", "max_age = \"60s\"", Ok(())),
         ("fold", "max_bytes = \"512MiB\"", Ok(())),
         ("fold", "max_rows = 50000000", Ok(())),
+        ("fold", "tables_max = 1000", Ok(())),
         ("fold", "memory = \"auto\"", Ok(())),
         ("fold", "memory = \"4GiB\"", Ok(())),
         ("staging", "retention = \"7d\"", Ok(())),
