@@ -363,7 +363,7 @@ impl Fold {
     }
 
     fn failed(&self, name: &str, error: &Error) -> TableReport {
-        tracing::warn!(table = name, %error, "this table was not folded; the others are");
+        tracing::warn!(table = name, %error, "this table was not folded");
         let remedy = error.remedy().map(|remedy| match error.code() {
             "fold.table_replaced" => format!(
                 "{remedy}; to do without this table, delete the key `{}`: rows for it then wait as they are staged",

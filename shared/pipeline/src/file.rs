@@ -328,8 +328,14 @@ fn one_table_each<'t>(reader: &mut Reader<'t>, document: Section<'t>, source: &S
         return;
     }
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-    for topic in source.topics.iter().filter(|topic| !glob::is_glob(topic)) {
+    for topic in &source.topics {
+        let is_pattern = glob::is_glob(topic);
         let problem = match route::spelled(topic) {
+            _ if !route.may_begin(topic) => format!(
+                "{} `{topic}` can't begin a table's name, or a namespace's: a letter or a digit does",
+                if is_pattern { "what fits" } else { "the topic" }
+            ),
+            _ if is_pattern => continue,
             None => format!("the topic `{topic}` can't be part of a table's name"),
             Some(spelled) => match seen.insert(spelled.to_string(), topic) {
                 None => continue,

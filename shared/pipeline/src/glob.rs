@@ -6,10 +6,20 @@ pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', ']', '{', '}'])
 }
 
-/// Whether a name fits a pattern. Kafka's own topics, which begin with `__`, fit only patterns that begin so.
+/// What brokers keep for themselves: no message of anybody's is in them, and to read some of them writes to them.
+const BROKERS_OWN: [&str; 4] =
+    ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"];
+
+/// Whether a topic is the brokers' own.
+#[must_use]
+pub fn is_brokers_own(topic: &str) -> bool {
+    BROKERS_OWN.contains(&topic)
+}
+
+/// Whether a name fits a pattern. Topics that begin with `__` fit only patterns that begin so; the brokers' own, none.
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
-    if name.starts_with("__") && !pattern.starts_with("__") {
+    if name.starts_with("__") && (!pattern.starts_with("__") || is_brokers_own(name)) {
         return false;
     }
     // Where the last `*` stood, and how far the name was then: what is tried again one character later.
@@ -48,7 +58,8 @@ mod tests {
             ("cdc.public.*", "cdc_public_orders", false),
             ("*", "a", true),
             ("*", "__consumer_offsets", false),
-            ("__*", "__consumer_offsets", true),
+            ("__*", "__consumer_offsets", false),
+            ("__*", "__amazon_msk_canary", true),
             ("a?c", "abc", true),
             ("a?c", "ac", false),
             ("*.heartbeat", "x.heartbeat.heartbeat", true),

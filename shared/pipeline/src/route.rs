@@ -84,6 +84,13 @@ impl Route {
         Some(TableName { namespace: half(&self.namespace)?, name: half(&self.name)? })
     }
 
+    /// Whether the names that a topic, or a pattern of topics, begins may begin so.
+    pub(crate) fn may_begin(&self, topic: &str) -> bool {
+        let begins = [&self.namespace, &self.name].iter().any(|parts| parts.first() == Some(&Part::Topic));
+        let first = topic.bytes().next();
+        !begins || first.is_none_or(|b| matches!(b, b'*' | b'?') || b.is_ascii_alphanumeric())
+    }
+
     /// The name as the pipeline file has it, with its braces. It stands where a table's name would: no table has braces in
     /// its name.
     #[must_use]

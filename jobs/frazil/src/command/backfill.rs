@@ -99,7 +99,7 @@ async fn transactions(
         if begun.elapsed() >= wait {
             let message = format!("{what} has not ended within {} s; nothing was read", wait.as_secs());
             return Err(Failure::new(Kind::Retry, "backfill.transaction", message).remedy(format!(
-                "see whose it is (kafka-transactions.sh find-hanging), wait longer with --wait, or end before it: --to {partition}:{decided}"
+                "see whose it is (kafka-transactions.sh find-hanging), wait longer with --wait, or end before it: --topic {topic} --to {partition}:{decided}"
             )));
         }
         if !is_said {

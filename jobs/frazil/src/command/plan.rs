@@ -122,6 +122,13 @@ pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) 
             if faults.is_empty() && resolved.pipeline.has_many() {
                 match look_at_many(resolved, examinee, environment, session).await {
                     Ok((tables, found)) => {
+                        let unread = tables.iter().find_map(|table| match &table.live {
+                            Live::Unreachable { why } => Some(why),
+                            _ => None,
+                        });
+                        if let (Some(why), true) = (unread, arguments.exit_code) {
+                            return Err(unreachable(why.clone()));
+                        }
                         faults.extend(found);
                         (body.live, body.tables) = (Live::Many, tables);
                     }
@@ -218,7 +225,8 @@ async fn look_at_many(
     let mut faults = Vec::new();
     for table in known {
         let own = resolved.of(&table);
-        let (live, Compared { changes, faults: found }) = compare(&own, examinee, environment, session).await?;
+        // One whose metadata can't be read hides nothing of the others.
+        let (live, Compared { changes, faults: found }) = look(&own, examinee, environment, session).await;
         let of_table = |fault: Fault| Fault { message: format!("{table}: {}", fault.message), ..fault };
         faults.extend(found.into_iter().map(of_table));
         let (mode, partition_spec) = (own.pipeline.table.mode, partition_spec(&own));

@@ -32,11 +32,14 @@ pub(super) fn watch(
     let mut topics: BTreeSet<String> = known.iter().map(|place| place.topic.clone()).collect();
     let mut looked = Instant::now();
     let mut glanced: Option<Instant> = None;
-    while shared.ended() < pollers {
+    let mut glance = |topics: &BTreeSet<String>| {
         if let Some(readiness) = shared.readiness.as_ref().filter(|_| glanced.is_none_or(|at| at.elapsed() >= GLANCE)) {
             readiness.cluster(topics.iter().find_map(|topic| why_not(consumer, topic)));
             glanced = Some(Instant::now());
         }
+    };
+    while shared.ended() < pollers {
+        glance(&topics);
         std::thread::park_timeout(LOOK);
         if looked.elapsed() < every {
             continue;
@@ -53,6 +56,7 @@ pub(super) fn watch(
             if shared.ended() == pollers {
                 return;
             }
+            glance(&topics);
             let found = consumer.partitions(topic).and_then(|partitions| {
                 let new = partitions.into_iter().map(|partition| Place { topic: topic.clone(), partition });
                 let new = new.filter(|place| !known.contains(place));

@@ -1,9 +1,15 @@
 //! Whether a mapping does its work, and if not, what keeps it.
 
+#![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::endpoint::one_line;
 use crate::host::Signals;
+
+/// How old the brokers' last answer may be. They are asked every few seconds; one that hangs takes a minute to be given up.
+const ANSWER_AGE_MAX: Duration = Duration::from_secs(20);
 
 /// What keeps a mapping from its work, part by part.
 #[derive(Debug)]
@@ -15,6 +21,8 @@ pub(crate) struct Readiness {
 #[derive(Debug, Default)]
 struct State {
     cluster: Option<String>,
+    /// When that was last seen.
+    looked: Option<Instant>,
     /// By the pollers' numbers; none before there are any.
     pollers: Vec<Option<String>>,
     folds: Option<String>,
@@ -38,7 +46,9 @@ impl Readiness {
 
     /// What keeps everybody from reading, if anything does.
     pub(super) fn cluster(&self, why: Option<String>) {
-        self.locked().cluster = why;
+        let mut state = self.locked();
+        state.cluster = why;
+        state.looked = Some(Instant::now());
     }
 
     /// A poller has its partitions.
@@ -60,6 +70,10 @@ impl Readiness {
 
     /// The first of what keeps the mapping from its work, in one line.
     pub(super) fn why_not(&self) -> Option<String> {
+        self.why_not_at(Instant::now())
+    }
+
+    fn why_not_at(&self, now: Instant) -> Option<String> {
         if self.signals.asked() {
             return Some("it was told to end".to_owned());
         }
@@ -68,7 +82,10 @@ impl Readiness {
             return Some("it is only starting".to_owned());
         }
         let of_poller = |(n, why): (usize, &Option<String>)| Some(format!("poller {n}: {}", why.as_ref()?));
-        let cluster = state.cluster.clone();
+        let silent =
+            state.looked.map(|looked| now.saturating_duration_since(looked)).filter(|age| *age > ANSWER_AGE_MAX);
+        let silent = silent.map(|age| format!("no broker has answered for {} s", age.as_secs()));
+        let cluster = state.cluster.clone().or(silent);
         let why = cluster.or_else(|| state.pollers.iter().enumerate().find_map(of_poller));
         why.or_else(|| state.folds.as_ref().map(|why| format!("folds: {why}"))).map(|why| one_line(&why))
     }
@@ -99,6 +116,11 @@ mod tests {
         readiness.cluster(Some("no broker of b:1 answers".to_owned()));
         check(Some("no broker of b:1"));
         readiness.cluster(None);
+        let later = |seconds| readiness.why_not_at(Instant::now() + Duration::from_secs(seconds));
+        assert_eq!(
+            (later(19), later(22).is_some_and(|why| why.starts_with("no broker has answered for 2"))),
+            (None, true)
+        );
         readiness.folds(Some("the table\nis gone".to_owned()));
         check(Some("folds: the table is gone"));
         readiness.delivery(1, Some("paused".to_owned()));

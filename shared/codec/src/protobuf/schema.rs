@@ -13,6 +13,9 @@ use sha2::{Digest, Sha256};
 use super::bundled::Bundled;
 use crate::{Error, naming};
 
+/// Bytes of a schema file: descriptors of thousands of messages are a part of it.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
 /// Loads the descriptor of the message that a pipeline names.
 ///
 /// A `.proto` file's folder is the root that its imports are looked up from; `google/protobuf/*.proto` and
@@ -72,7 +75,20 @@ pub fn digest(message: &MessageDescriptor) -> String {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+    bytes_of(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+/// A schema file's bytes. A pipe would be waited for without an end, and so would something endless.
+fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(std::io::Error::other("it is no file, but a folder, a pipe, a socket or a device"));
+    }
+    if found.len() > FILE_BYTES_MAX {
+        let message = format!("larger than {FILE_BYTES_MAX} bytes, which no schema needs to be");
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, message));
+    }
+    std::fs::read(path)
 }
 
 fn compile(path: &Path, name: &str, sources: Sources, message: &str) -> Result<MessageDescriptor, Error> {
@@ -149,8 +165,9 @@ impl FileResolver for Sources {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         let text = match (self.given.get(name), &self.root) {
             (Some(text), _) => text.clone(),
-            (None, Some(root)) => match std::fs::read_to_string(root.join(name)) {
-                Ok(text) => text,
+            (None, Some(root)) => match bytes_of(&root.join(name)) {
+                Ok(bytes) => String::from_utf8(bytes)
+                    .map_err(|error| protox::Error::new(format!("{name} can't be read: {}", error.utf8_error())))?,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     return Err(protox::Error::file_not_found(name));
                 }
@@ -267,6 +284,15 @@ mod tests {
             load(&Schema::Proto { path: path.clone(), message: "A".to_owned() }),
             Err(Error::Read { .. })
         ));
+        // Not only pipes would be waited for: nothing that is no file is opened.
+        let (main, folder_proto) = (folder.path().join("main.proto"), folder.path().join("d.proto"));
+        std::fs::create_dir(&folder_proto).unwrap();
+        std::fs::write(&main, "syntax = \"proto3\"; import \"d.proto\"; message A {}").unwrap();
+        for proto in [folder_proto, main] {
+            let error = load(&Schema::Proto { path: proto, message: "A".to_owned() }).unwrap_err();
+            let text = format!("{error} {:?}", std::error::Error::source(&error));
+            assert!(text.contains("no file, but a folder, a pipe"), "{text}");
+        }
         std::fs::write(&path, "not a descriptor set").unwrap();
         assert!(load(&descriptor).unwrap_err().to_string().contains("FileDescriptorSet"));
         let set = FileDescriptorSet {

@@ -15,6 +15,9 @@ pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Source 
     for text in reader.texts(section, "topics") {
         if let Err(message) = topic(&text.value) {
             reader.fault(text.at, code::INVALID, message);
+        } else if glob::is_brokers_own(&text.value) {
+            let message = format!("`{}` is the brokers' own: no messages are in it", text.value);
+            reader.fault(text.at, code::INVALID, message);
         } else if seen.insert(text.value.clone()) {
             reader.items.push((format!("source.topics[{}]", topics.len()), text.at));
             topics.push(text.value);

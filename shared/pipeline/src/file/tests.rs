@@ -501,6 +501,16 @@ fn topics_and_table_names_are_held_to_their_systems() {
         &format!("[source]\ntopics = [\"a\", \"${{prefix}}b\", \"demo-b\", \"a/b\"]\n{VALUE}{TABLE}"),
         &["2:30 duplicate `demo-b` is there twice", "2:40 invalid is not a topic name"],
     );
+    let topics = |topics: &str, name: &str, expected: &[&str]| {
+        check(&format!("[source]\ntopics = [{topics}]\n{VALUE}[table]\nname = \"{name}\"\n"), expected);
+    };
+    topics("\"__consumer_offsets\"", "db.t", &["2:11 invalid `__consumer_offsets` is the brokers' own"]);
+    topics(
+        "\"_a\", \"_b*\", \"?_c\", \"d\"",
+        "db.{topic}",
+        &["2:10 invalid the topic `_a` can't begin", "2:10 invalid what fits `_b*`"],
+    );
+    topics("\"_a\", \"_b*\"", "db.x{topic}", &[]);
     let name = |name: &str, expected: &str| check(&format!("[table]\nname = {name}\n{SOURCE}{VALUE}"), &[expected]);
     name("\"employee\"", "2:8 invalid exactly `namespace.table`");
     name("\"a.b.c\"", "2:8 invalid exactly `namespace.table`");
