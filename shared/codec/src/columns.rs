@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use pipeline::expectation::Expectations;
 use pipeline::path;
-use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
+use pipeline::resolved::{ColumnCase, Pii, Unit, UnknownFields};
 use pipeline::types::Type;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,9 @@ pub struct Column {
     pub source_name: String,
     /// Its type.
     pub data_type: Type,
+    /// What a whole number of the source counts since 1970 that becomes a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
     /// Whether a row without a value is refused.
     pub required: bool,
     /// Its comment.
@@ -142,6 +145,7 @@ impl Field {
             source: self.source.clone(),
             source_name: self.source_name.clone(),
             data_type: Type::String,
+            unit: None,
             required: false,
             doc: None,
             expect: Expectations::default(),

@@ -1,4 +1,6 @@
 //! Payloads of whatever format a pipeline names: their schema, what decodes them, and what filters them.
+//!
+//! Columns are planned from one schema, the [`Reader`]'s, and each payload is written with one, which may be another version of it.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -15,6 +17,20 @@ pub enum Schema {
     /// A protobuf message.
     Protobuf(MessageDescriptor),
     /// An Avro schema.
+    Avro(avro::Schema),
+}
+
+/// What payloads are read as, whatever version of a schema they were written with.
+#[derive(Clone, Debug)]
+pub enum Reader {
+    /// Protobuf messages: fields are found by their numbers.
+    Protobuf {
+        /// The message's full name.
+        name: String,
+        /// What it has fields for.
+        described: source::Schema,
+    },
+    /// Avro records, by the specification's schema resolution.
     Avro(avro::Schema),
 }
 
@@ -92,41 +108,118 @@ impl Schema {
         }
     }
 
+    /// Loads the schema of a pipeline's file.
+    ///
+    /// # Errors
+    /// As [`protobuf::schema::load`] and [`avro::schema::load`].
+    pub fn load(schema: &pipeline::resolved::Schema) -> Result<Self, Error> {
+        match schema {
+            pipeline::resolved::Schema::Avro { path } => avro::schema::load(path).map(Self::Avro),
+            other => protobuf::schema::load(other).map(Self::Protobuf),
+        }
+    }
+
+    /// What payloads of this very schema are read as.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        match self {
+            Self::Protobuf(message) => {
+                Reader::Protobuf { name: message.full_name().to_owned(), described: message.describe() }
+            }
+            Self::Avro(schema) => Reader::Avro(schema.clone()),
+        }
+    }
+
     /// What decodes payloads of this very schema, with the salt of columns whose values are hashed.
     ///
     /// # Errors
-    /// As [`protobuf::Decoder::salted`] and [`avro::Decoder::salted`].
+    /// As [`Reader::decoder`].
     pub fn decoder(&self, columns: &Columns, salt: Option<&Secret>) -> Result<Decoder, Error> {
-        Ok(match self {
-            Self::Protobuf(message) => Decoder::Protobuf(Box::new(protobuf::Decoder::salted(message, columns, salt)?)),
-            Self::Avro(schema) => Decoder::Avro(Box::new(avro::Decoder::salted(schema, schema, columns, salt)?)),
+        self.reader().decoder(self, columns, salt)
+    }
+}
+
+impl Reader {
+    /// The full name of what payloads are read as.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Protobuf { name, .. } => name,
+            Self::Avro(schema) => schema.name(),
+        }
+    }
+
+    /// What decodes payloads that were written with this schema, with the salt of columns whose values are hashed.
+    ///
+    /// # Errors
+    /// As [`protobuf::Decoder::resolved`] and [`avro::Decoder::salted`]; [`Error::Columns`] where the writer's schema is of another
+    /// format.
+    pub fn decoder(&self, writer: &Schema, columns: &Columns, salt: Option<&Secret>) -> Result<Decoder, Error> {
+        Ok(match (self, writer) {
+            (Self::Protobuf { described, .. }, Schema::Protobuf(writer)) => {
+                let decoder = protobuf::Decoder::resolved(writer, described, columns, salt)?;
+                Decoder::Protobuf(Box::new(decoder))
+            }
+            (Self::Avro(reader), Schema::Avro(writer)) => {
+                Decoder::Avro(Box::new(avro::Decoder::salted(writer, reader, columns, salt)?))
+            }
+            _ => return Err(self.other_format(writer)),
         })
     }
 
-    /// What reads a field of payloads of this very schema, which was found beside these columns.
+    /// What reads a field of payloads that were written with this schema; it was found beside these columns.
     ///
     /// # Errors
-    /// As [`protobuf::OneText::new`] and [`avro::OneText::new`].
-    pub fn one_text(&self, field: &Field, columns: &Columns) -> Result<OneText, Error> {
-        Ok(match self {
-            Self::Protobuf(message) => OneText::Protobuf(Box::new(protobuf::OneText::new(message, field, columns)?)),
-            Self::Avro(schema) => OneText::Avro(Box::new(avro::OneText::new(schema, schema, field, columns)?)),
+    /// As [`Reader::decoder`].
+    pub fn one_text(&self, writer: &Schema, field: &Field, columns: &Columns) -> Result<OneText, Error> {
+        Ok(match (self, writer) {
+            (Self::Protobuf { described, .. }, Schema::Protobuf(writer)) => {
+                OneText::Protobuf(Box::new(protobuf::OneText::resolved(writer, described, field, columns)?))
+            }
+            (Self::Avro(reader), Schema::Avro(writer)) => {
+                OneText::Avro(Box::new(avro::OneText::new(writer, reader, field, columns)?))
+            }
+            _ => return Err(self.other_format(writer)),
         })
     }
 
-    /// What filters payloads of this very schema, where the columns have a filter.
+    /// What filters payloads that were written with this schema, where the columns have a filter.
     ///
     /// # Errors
-    /// As [`protobuf::Filter::new`] and [`avro::Filter::new`].
-    pub fn filter(&self, columns: &Columns) -> Result<Option<Filter>, Error> {
-        Ok(match self {
-            Self::Protobuf(message) => {
-                protobuf::Filter::new(message, columns)?.map(|filter| Filter::Protobuf(Box::new(filter)))
+    /// As [`Reader::decoder`].
+    pub fn filter(&self, writer: &Schema, columns: &Columns) -> Result<Option<Filter>, Error> {
+        Ok(match (self, writer) {
+            (Self::Protobuf { described, .. }, Schema::Protobuf(writer)) => {
+                let filter = protobuf::Filter::resolved(writer, described, columns)?;
+                filter.map(|filter| Filter::Protobuf(Box::new(filter)))
             }
-            Self::Avro(schema) => {
-                avro::Filter::new(schema, schema, columns)?.map(|filter| Filter::Avro(Box::new(filter)))
+            (Self::Avro(reader), Schema::Avro(writer)) => {
+                avro::Filter::new(writer, reader, columns)?.map(|filter| Filter::Avro(Box::new(filter)))
             }
+            _ => return Err(self.other_format(writer)),
         })
+    }
+
+    fn other_format(&self, writer: &Schema) -> Error {
+        let reason = format!("`{}` is of another format", writer.name());
+        Error::Columns { message: self.name().to_owned(), reason }
+    }
+}
+
+impl Described for Reader {
+    fn describe(&self) -> source::Schema {
+        match self {
+            Self::Protobuf { described, .. } => described.clone(),
+            Self::Avro(schema) => schema.describe(),
+        }
+    }
+
+    fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
+        match self {
+            // Whether a message fills them is the writer's matter.
+            Self::Protobuf { .. } => Vec::new(),
+            Self::Avro(schema) => schema.misfits(columns),
+        }
     }
 }
 
@@ -235,7 +328,8 @@ mod tests {
                 Schema::Protobuf(_) => Field { source: "value:2".to_owned(), ..field },
                 Schema::Avro(_) => field,
             };
-            let mut text = schema.one_text(&field, &plan(&schema, &table()).unwrap()).unwrap();
+            let columns = plan(&schema, &table()).unwrap();
+            let mut text = schema.reader().one_text(&schema, &field, &columns).unwrap();
             assert_eq!(text.read(payload, |text| text.map(<[u8]>::to_vec)).unwrap(), Some(b"a".to_vec()));
             assert_eq!((decoder.rows(), decoder.bytes() > 0, schema.digest().len()), (1, true, 64));
             assert_eq!(print(&decoder.finish().unwrap()), ["id=7 name=\"a\""], "{}", schema.name());

@@ -20,7 +20,7 @@ use crate::resolved::{Pipeline, Schema};
 pub fn of(pipeline: &Pipeline, schemas: &BTreeMap<String, String>) -> Result<String, Error> {
     let mut pipeline = pipeline.clone();
     match &mut pipeline.value.schema {
-        Schema::Proto { path, .. } | Schema::Descriptor { path, .. } => *path = PathBuf::new(),
+        Schema::Proto { path, .. } | Schema::Descriptor { path, .. } | Schema::Avro { path } => *path = PathBuf::new(),
         Schema::Registered { .. } => {}
     }
     let document = serde_json::json!({ "pipeline": serde_json::to_value(&pipeline)?, "schemas": schemas });

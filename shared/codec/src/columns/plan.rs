@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
-    self, ColumnCase, ColumnDeclaration, Fields, Framing, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table,
-    Transform, Types, UnknownFields, Value,
+    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+    UnknownFields, Value,
 };
 use pipeline::types::Type;
 use pipeline::{partition, path};
@@ -87,10 +87,6 @@ fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &
     let rest = source.rest;
     let mut planner =
         Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
-    // What plans columns of records also decodes them, and takes no framing off yet.
-    if value.is_some_and(|value| value.framing != Framing::Bare) {
-        planner.fault("value.framing", "records are read bare for now: `framing = \"bare\"`".to_owned());
-    }
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
     planner.exploded = value.and_then(|value| value.explode.as_ref()).and_then(|path| planner.exploded(path));
@@ -280,6 +276,7 @@ impl Planner<'_> {
             source: self.source_of(&exploded),
             source_name: path::text(&path),
             data_type,
+            unit: None,
             required: false,
             doc: last.doc.clone(),
             expect: Expectations::default(),
@@ -328,6 +325,7 @@ impl Planner<'_> {
             source: self.source_of(&[at]),
             source_name: path::text(&path),
             data_type,
+            unit: None,
             required: false,
             doc,
             expect: Expectations::default(),
@@ -422,6 +420,7 @@ impl Planner<'_> {
                 source,
                 source_name,
                 data_type,
+                unit: declaration.unit,
                 required: declaration.required,
                 doc: declaration.doc.clone(),
                 expect: declaration.expect.clone(),
@@ -772,6 +771,7 @@ fn rest(doc: &str) -> Column {
         source: REST_SOURCE.to_owned(),
         source_name: REST_SOURCE.to_owned(),
         data_type: Type::Map { key: Box::new(Type::String), value: Box::new(Type::String), required: false },
+        unit: None,
         required: false,
         doc: Some(doc.to_owned()),
         expect: Expectations::default(),

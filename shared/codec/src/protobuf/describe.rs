@@ -26,7 +26,8 @@ impl Described for MessageDescriptor {
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
         // Nothing is decoded here.
-        compile(self, columns, &Arc::new(Hasher::new(&Secret::new([])))).err().unwrap_or_default()
+        let nothing = Arc::new(Hasher::new(&Secret::new([])));
+        compile(self, &self.describe(), columns, &nothing).err().unwrap_or_default()
     }
 }
 

@@ -42,6 +42,9 @@ pub fn load(schema: &pipeline::resolved::Schema) -> Result<MessageDescriptor, Er
             compile(path, name, sources, message)
         }
         pipeline::resolved::Schema::Descriptor { path, message } => descriptor_set(path, &read(path)?, message),
+        pipeline::resolved::Schema::Avro { path } => {
+            Err(Error::Schema { path: path.clone(), message: "it is an Avro schema, and protobuf is read".to_owned() })
+        }
         pipeline::resolved::Schema::Registered { name, .. } => Err(Error::Registered { name: name.clone() }),
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Found {
     pub(super) schema_file: Option<(PathBuf, usize)>,
 }
 
+const FORMATS: &[(&str, Format)] = &[("protobuf", Format::Protobuf), ("avro", Format::Avro)];
+
 const FRAMINGS: &[(&str, Framing)] = &[
     ("auto", Framing::Auto),
     ("bare", Framing::Bare),
@@ -47,8 +49,7 @@ pub(super) fn read<'t>(
         let message = "`[value]` needs `framing`: \"bare\", or \"auto\", which tells framings apart record by record";
         reader.fault(section.at, code::MISSING, message);
     }
-    let format =
-        reader.choice(section, "format", &[("protobuf", Format::Protobuf)], &["avro", "json", "dms", "debezium"]);
+    let format = reader.choice(section, "format", FORMATS, &["json", "dms", "debezium"]);
     let framing = reader.choice(section, "framing", FRAMINGS, &[]);
     if let (Some(format), Some(framing), Some(entry)) = (format, framing, section.get("framing"))
         && let Some(reason) = framing.refusal(format)
@@ -63,7 +64,7 @@ pub(super) fn read<'t>(
         reader.fault(entry.key_at, code::INVALID, message);
     }
     let (schema, schema_file) = match reader.section(section, "schema") {
-        Some(section) => schema(reader, section, project, registries),
+        Some(section) => schema(reader, section, format, project, registries),
         None => (None, None),
     };
     let filter = filter(reader, section);
@@ -97,60 +98,99 @@ fn field_path(reader: &mut Reader<'_>, name: &str, text: &Text) -> Option<Vec<St
     path::parse(&text.value).map_err(|wrong| reader.wrong(text, &wrong)).ok()
 }
 
+/// The keys that say where a schema is, and the formats that it may be of.
+const PLACES: [(&str, &[Format]); 5] = [
+    ("proto", &[Format::Protobuf]),
+    ("descriptor", &[Format::Protobuf]),
+    ("avsc", &[Format::Avro]),
+    ("registry", &[Format::Protobuf, Format::Avro]),
+    ("registries", &[Format::Protobuf, Format::Avro]),
+];
+
+/// Names of keys for a sentence: "`a`, `b` or `c`".
+fn listed(names: &[&str], last: &str) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((end, [])) => end.clone(),
+        Some((end, before)) => format!("{} {last} {end}", before.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// The schema, and its file by itself. `format` is none where it could not be read.
 fn schema<'t>(
     reader: &mut Reader<'t>,
     section: Section<'t>,
+    format: Option<Format>,
     project: &Path,
     registries: &BTreeMap<String, Registry>,
 ) -> (Option<Schema>, Option<(PathBuf, usize)>) {
-    let later = ["avsc", "json_schema"].iter().any(|name| section.get(name).is_some());
-    let kept = ["registry", "registries"].map(|name| section.get(name));
-    let optional = later || kept.iter().any(Option::is_some);
-    let message = if optional {
-        reader.text(section, "message")
-    } else {
-        reader.required_text(section, "value.schema", "message")
-    };
-    if let Some(text) = &message
-        && !text.value.split('.').all(identifier)
-    {
-        let problem = format!("`{}` is not a message's full name, such as `package.Message`", text.value);
-        reader.fault(text.at, code::INVALID, problem);
-    }
-    let message = message.map(|text| text.value);
-    let named = ["proto", "descriptor"].map(|name| section.get(name));
-    let sources: Vec<_> = named.iter().chain(&kept).flatten().collect();
-    match sources[..] {
-        [_, other, ..] => {
-            let message = "a schema is one of `proto`, `descriptor`, `registry` and `registries`";
-            reader.fault(other.key_at, code::INVALID, message);
+    let later = section.get("json_schema").is_some();
+    let named: Vec<_> =
+        PLACES.iter().filter_map(|(name, formats)| section.get(name).map(|entry| (*name, *formats, entry))).collect();
+    let fits: Vec<&str> = PLACES
+        .iter()
+        .filter(|(_, formats)| format.is_none_or(|format| formats.contains(&format)))
+        .map(|(name, _)| *name)
+        .collect();
+    let (name, formats, entry) = match &named[..] {
+        [] if later => return (None, None),
+        [] => {
+            reader.fault(section.at, code::MISSING, format!("`[value.schema]` needs {}", listed(&fits, "or")));
+            // Its name is that of a message, or nothing can be said of it.
+            let _message = message(reader, section, format != Some(Format::Avro));
             return (None, None);
         }
-        [] if !later => {
-            let message = "`[value.schema]` needs `proto`, `descriptor`, `registry` or `registries`";
-            reader.fault(section.at, code::MISSING, message);
+        [only] => only,
+        [_, (.., other), ..] => {
+            reader.fault(other.key_at, code::INVALID, format!("a schema is one of {}", listed(&fits, "and")));
+            return (None, None);
         }
-        _ => {}
+    };
+    let is_kept = matches!(*name, "registry" | "registries");
+    if let Some(format) = format.filter(|format| !formats.contains(format)) {
+        let message = format!("`{name}` is no schema of `format = \"{format}\"`, which takes {}", listed(&fits, "or"));
+        reader.fault(entry.key_at, code::INVALID, message);
     }
-    if kept.iter().any(Option::is_some) {
+    let is_avro = *name == "avsc" || is_kept && format == Some(Format::Avro);
+    let message = if let (true, Some(entry)) = (is_avro, section.get("message")) {
+        reader.fault(entry.key_at, code::INVALID, "`message` is of protobuf: an Avro schema is of one record");
+        None
+    } else {
+        message(reader, section, !is_kept && !is_avro)
+    };
+    if is_kept {
         return (registered(reader, section, message, registries), None);
     }
     if let Some(entry) = section.get("name") {
         reader.fault(entry.key_at, code::INVALID, "`name` is that of a schema in a registry");
     }
-    let Some(file) = named.into_iter().flatten().next().and_then(|entry| reader.text(section, entry.key)) else {
-        return (None, None);
-    };
+    let Some(file) = reader.text(section, name) else { return (None, None) };
     if file.value.is_empty() {
         reader.fault(file.at, code::INVALID, "a schema file has a path");
         return (None, None);
     }
     let path = project.join(&file.value);
-    let schema = message.map(|message| match named {
-        [Some(_), _] => Schema::Proto { path: path.clone(), message },
-        _ => Schema::Descriptor { path: path.clone(), message },
-    });
+    let schema = match (*name, message) {
+        ("avsc", _) => Some(Schema::Avro { path: path.clone() }),
+        ("proto", Some(message)) => Some(Schema::Proto { path: path.clone(), message }),
+        (_, Some(message)) => Some(Schema::Descriptor { path: path.clone(), message }),
+        (_, None) => None,
+    };
     (schema, Some((path, file.at)))
+}
+
+/// The full name of a message.
+fn message<'t>(reader: &mut Reader<'t>, section: Section<'t>, required: bool) -> Option<String> {
+    let text = match required {
+        true => reader.required_text(section, "value.schema", "message"),
+        false => reader.text(section, "message"),
+    }?;
+    if !text.value.split('.').all(identifier) {
+        let problem = format!("`{}` is not a message's full name, such as `package.Message`", text.value);
+        reader.fault(text.at, code::INVALID, problem);
+    }
+    Some(text.value)
 }
 
 /// A schema in registries of the environment.
