@@ -5,6 +5,7 @@ use model::verdict::Judgement;
 
 use crate::commit::Attempt;
 use crate::error::Error;
+use crate::evolve::Evolved;
 use crate::history;
 use crate::intake::Intake;
 use crate::plan::Plan;
@@ -22,13 +23,14 @@ impl Fold {
             table.metadata_location = Some(state.loaded.metadata_location.clone());
             return Ok(Ended::done(table));
         };
+        let evolved = Evolved::unchanged(binding);
         let attempt = Attempt {
             store: self.store.as_ref(),
             ids: self.ids.as_ref(),
             pipeline: &self.id,
             plan,
             judgement: &plan.judgement,
-            binding: &binding,
+            evolved: &evolved,
             marks: None,
             date,
         };
@@ -44,13 +46,14 @@ impl Fold {
             low_minute: state.ledger.low_minute,
             quarantined: state.ledger.quarantined.clone(),
         };
+        let evolved = Evolved::unchanged(binding);
         let attempt = Attempt {
             store: self.store.as_ref(),
             ids: self.ids.as_ref(),
             pipeline: &self.id,
             plan: &plan,
             judgement: &plan.judgement,
-            binding: &binding,
+            evolved: &evolved,
             marks: None,
             date,
         };

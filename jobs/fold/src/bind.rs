@@ -39,20 +39,11 @@ pub fn bound(
 pub(crate) struct Binding(BTreeMap<String, i32>);
 
 impl Binding {
-    /// The binding of a table that was just made from these columns: by name.
-    pub(crate) fn fresh(table: &TableName, schema: &Schema, columns: &[footer::Column]) -> Result<Self, Error> {
+    /// The binding of a table that the pipeline never folded into: of the record columns, by name. The others are bound as
+    /// they come ([`crate::evolve`]).
+    pub(crate) fn fresh(schema: &Schema) -> Self {
         let top = |name: &str| schema.as_struct().fields().iter().find(|f| f.name == name).map(|f| f.id);
-        let mut bound = BTreeMap::new();
-        for column in columns {
-            let id = top(&column.name).ok_or_else(|| unbound(table, column))?;
-            bound.insert(column.source.clone(), id);
-        }
-        for (name, ..) in RECORD_COLUMNS {
-            if let Some(id) = top(name) {
-                bound.insert(name.to_owned(), id);
-            }
-        }
-        Ok(Self(bound))
+        Self(RECORD_COLUMNS.iter().filter_map(|(name, ..)| Some(((*name).to_owned(), top(name)?))).collect())
     }
 
     pub(crate) fn from_property(name: &str, text: &str) -> Result<Self, Error> {
@@ -73,18 +64,19 @@ impl Binding {
         self.0.get(source).copied()
     }
 
-    /// Refuses an object with a column that the table does not have, or has no more: adding columns is a change of the
-    /// table, and values that go nowhere would be lost without a word. What the pipeline file leaves out is left out, also
-    /// of what was staged before it said so.
-    pub(crate) fn covers(&self, table: &Table, schema: &Schema, footer: &Footer) -> Result<(), Error> {
-        for column in footer.columns.iter().filter(|column| !is_left_out(table, column)) {
-            match self.0.get(&column.source) {
-                None => return Err(unbound(&table.name, column)),
-                Some(id) if schema.field_by_id(*id).is_none() => return Err(dropped(&table.name, column)),
-                Some(_) => {}
-            }
-        }
-        Ok(())
+    /// The field id of a source.
+    pub(crate) fn id(&self, source: &str) -> Option<i32> {
+        self.0.get(source).copied()
+    }
+
+    /// Whether some source of the pipeline's goes to a field.
+    pub(crate) fn fills(&self, id: i32) -> bool {
+        self.0.values().any(|bound| *bound == id)
+    }
+
+    /// From now on a source goes to a field. What went there before still does.
+    pub(crate) fn bind(&mut self, source: &str, id: i32) {
+        self.0.insert(source.to_owned(), id);
     }
 }
 
@@ -94,7 +86,7 @@ pub(crate) fn is_left_out(table: &Table, column: &footer::Column) -> bool {
     !table.exclude.is_empty() && table.exclude.iter().any(|text| path(text) == path(&column.source_name))
 }
 
-fn dropped(table: &TableName, column: &footer::Column) -> Error {
+pub(crate) fn dropped(table: &TableName, column: &footer::Column) -> Error {
     Error::Stopped {
         code: "fold.column_dropped",
         message: format!(
@@ -104,21 +96,6 @@ fn dropped(table: &TableName, column: &footer::Column) -> Error {
         remedy: format!(
             "if its values are not wanted any more, say `exclude = [\"{}\"]` under [table], and fold again; else fold into a new \
              table",
-            column.source_name
-        ),
-    }
-}
-
-fn unbound(table: &TableName, column: &footer::Column) -> Error {
-    Error::Stopped {
-        code: "fold.new_column",
-        message: format!(
-            "column `{}` (from `{}`, {}) is staged, and {table} has no column for it; this version does not add columns",
-            column.name, column.source_name, column.data_type
-        ),
-        remedy: format!(
-            "say `exclude = [\"{}\"]` under [table], which leaves its values away also where they are staged, and fold again; \
-             nothing is lost until then",
             column.source_name
         ),
     }
@@ -135,16 +112,20 @@ pub(crate) fn unfit(table: &TableName, key: &str, fault: &dyn std::error::Error)
     }
 }
 
+/// A staged column's type.
+pub(crate) fn data_type(column: &footer::Column) -> Result<Type, Error> {
+    column.data_type.parse().map_err(|e| Error::Stopped {
+        code: "fold.column_type",
+        message: format!("column `{}` is staged with a type this version does not know: {e}", column.name),
+        remedy: "upgrade this installation".to_owned(),
+    })
+}
+
 /// The columns of a table to be made for a pipeline, from what the newest staged object says of its rows.
 pub(crate) fn columns(pipeline: &Pipeline, footer: &Footer) -> Result<Vec<Column>, Error> {
     let mut columns = Vec::new();
     for column in &footer.columns {
-        let data_type = column.data_type.parse().map_err(|e| Error::Stopped {
-            code: "fold.column_type",
-            message: format!("column `{}` is staged with a type this version does not know: {e}", column.name),
-            remedy: "upgrade this installation".to_owned(),
-        })?;
-        columns.push((column.name.clone(), data_type, column.required));
+        columns.push((column.name.clone(), data_type(column)?, column.required));
     }
     Ok(table_columns(&pipeline.table, columns))
 }

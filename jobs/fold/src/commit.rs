@@ -14,8 +14,9 @@ use staging::key;
 use staging::store::Store;
 use table::snapshot::{Terms, ancestry};
 
-use crate::bind::{self, Binding};
+use crate::bind;
 use crate::error::Error;
+use crate::evolve::Evolved;
 use crate::ledger_property;
 use crate::plan::Plan;
 use crate::state::State;
@@ -28,7 +29,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) pipeline: &'a PipelineId,
     pub(crate) plan: &'a Plan,
     pub(crate) judgement: &'a Judgement,
-    pub(crate) binding: &'a Binding,
+    pub(crate) evolved: &'a Evolved,
     /// A copy of the ledger in which the rows' event times were noted, where the pipeline has any.
     pub(crate) marks: Option<&'a Ledger>,
     /// The store's time when the plan was made.
@@ -63,8 +64,9 @@ impl Attempt<'_> {
         let key = self.write_settlement(state, &commit, next).await?;
 
         let mut properties = BTreeMap::from([(ledger::property(self.pipeline), property)]);
-        if state.binding.is_none() {
-            properties.insert(bind::property(self.pipeline), self.binding.to_property()?);
+        let Evolved { binding, .. } = self.evolved;
+        if state.binding.as_ref() != Some(binding) {
+            properties.insert(bind::property(self.pipeline), binding.to_property()?);
         }
         properties.extend(state.restored.clone());
         let counts = self.judgement.counts();

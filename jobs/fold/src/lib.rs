@@ -2,7 +2,7 @@
 //!
 //! Entry point: [`Fold::run`]. One run lists what is staged, judges every coordinate against the ledger that travels in
 //! the table, writes the admitted rows as data files, and those that the table does not take as dead letters, and makes rows
-//! and ledger visible in one compare-and-swap (I2, I3).
+//! and ledger visible, with what they ask of the table's columns, in one compare-and-swap (I2, I3).
 //! [`plan::plan`] is the pure middle: it can be printed, tested and refused.
 //!
 //! What a fold never does: delete a file or a staged object, commit the ledger apart from its rows, trust its own memory
@@ -17,6 +17,7 @@ mod dead;
 mod dedup;
 mod error;
 mod evidence;
+mod evolve;
 mod former;
 mod history;
 mod intake;

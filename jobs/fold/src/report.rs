@@ -43,6 +43,9 @@ pub struct TableReport {
     /// Where the table's metadata is now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata_location: Option<String>,
+    /// What the commit changed of the table's columns, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub column_changes: Vec<String>,
     /// Rows inserted.
     pub rows_added: u64,
     /// Rows removed.
@@ -146,6 +149,7 @@ impl TableReport {
             committed,
             snapshot_id,
             metadata_location,
+            column_changes,
             rows_added,
             rows_deleted,
             rows_updated,
@@ -166,6 +170,7 @@ impl TableReport {
         self.snapshot_id = snapshot_id.or(self.snapshot_id);
         self.metadata_location = metadata_location.or_else(|| self.metadata_location.take());
         self.committed |= committed;
+        self.column_changes.extend(column_changes);
         self.rows_added += rows_added;
         self.rows_deleted += rows_deleted;
         self.rows_updated += rows_updated;

@@ -265,9 +265,8 @@ impl Fold {
             source,
         };
         if state.binding.is_none() {
-            // Nothing was folded yet: the columns are bound as the first fold would bind them.
-            let newest = intake.newest().ok_or_else(|| unknown(&[]))?;
-            let binding = Binding::fresh(name, state.loaded.metadata.current_schema(), &newest.footer.columns)?;
+            // Nothing was folded yet: the first fold binds the columns.
+            let binding = Binding::fresh(state.loaded.metadata.current_schema());
             state.restored.insert(bind::property(&self.id), binding.to_property()?);
             state.binding = Some(binding);
         }

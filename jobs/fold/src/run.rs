@@ -35,6 +35,7 @@ use crate::dead::DeadRows;
 use crate::dedup::{self, Candidates};
 use crate::error::Error;
 use crate::evidence;
+use crate::evolve::{Evolved, evolve};
 use crate::intake::{self, Found, Intake};
 use crate::many::{Beside, Given};
 use crate::overlap::Begun;
@@ -358,35 +359,23 @@ impl Fold {
             None => state.undelivered(self.store.as_ref(), &self.id, &intake).await?,
         };
         let mut plan = plan(&state.ledger, &undelivered, &intake);
-        if let (true, Some(binding)) = (self.settings.dry_run, &state.binding) {
-            // What would stop the fold stops its plan.
-            let name = self.pipeline.table.name.to_string();
-            let spoken = plan.judgement.admitted.iter().zip(&plan.judgement.stale);
-            for (found, _) in intake.objects.iter().zip(spoken).filter(|(_, (a, s))| !a.is_empty() || !s.is_empty()) {
-                if found.footer.table(&name).is_some() {
-                    binding.covers(&self.pipeline.table, state.loaded.metadata.current_schema(), &found.footer)?;
-                }
-            }
-        }
+        let evolved = self.evolved(&state, &intake, &plan)?;
         if plan.is_empty() || self.settings.dry_run {
-            return self.stay(state, &plan, &intake).await;
+            let mut ended = self.stay(state, &plan, &intake).await?;
+            if let Ended::Done(table) = &mut ended {
+                table.column_changes = evolved.changes;
+            }
+            return Ok(ended);
         }
         // Where the budget has left something, its rows may be there.
         if left == 0 && self.may_wait(&state, &intake, &plan) {
             let metadata_location = Some(state.loaded.metadata_location);
             return Ok(Ended::done(TableReport { metadata_location, ..self.unchanged() }));
         }
-        let binding = match &state.binding {
-            Some(binding) => binding.clone(),
-            None => Binding::fresh(
-                &self.pipeline.table.name,
-                state.loaded.metadata.current_schema(),
-                &newest.footer.columns,
-            )?,
-        };
         let mut judgement = plan.judgement.clone();
         let mut marks = state.ledger.clone();
-        let files = match self.write(&state, &intake, &mut judgement, &binding, &mut marks).await? {
+        let written = evolved.of(&state)?;
+        let files = match self.write(&written, &intake, &mut judgement, &evolved.binding, &mut marks).await? {
             Ok(files) => files,
             Err((key, why)) => return Ok(Ended::Damaged(key, why)),
         };
@@ -401,7 +390,7 @@ impl Fold {
             pipeline: &self.id,
             plan: &plan,
             judgement: &judgement,
-            binding: &binding,
+            evolved: &evolved,
             marks: (marks != state.ledger).then_some(&marks),
             date: intake.date,
         };
@@ -422,6 +411,16 @@ impl Fold {
         let tables = intake.objects.iter().flat_map(|found| &found.footer.tables).filter(|table| table.rows > 0);
         let names: BTreeSet<&str> = tables.map(|table| table.name.as_str()).collect();
         self.meet(names, &mut known).await
+    }
+
+    /// The table's columns as the rows that enter ask for them.
+    fn evolved(&self, state: &State, intake: &Intake, plan: &Plan) -> Result<Evolved, Error> {
+        let (name, metadata) = (self.pipeline.table.name.to_string(), &state.loaded.metadata);
+        let binding = state.binding.clone().unwrap_or_else(|| Binding::fresh(metadata.current_schema()));
+        let spoken = plan.judgement.admitted.iter().zip(&plan.judgement.stale);
+        let speaks = intake.objects.iter().zip(spoken).filter(|(_, (a, s))| !a.is_empty() || !s.is_empty());
+        let footers = speaks.map(|(found, _)| &found.footer).filter(|footer| footer.table(&name).is_some());
+        evolve(&self.pipeline.table, metadata, &binding, footers)
     }
 
     /// Leaves in an intake what the budget allows. Gives how many objects wait, and the table's undelivered offsets where they
@@ -522,7 +521,6 @@ impl Fold {
             if stale.is_empty() || found.footer.table(&name).is_none() {
                 continue;
             }
-            binding.covers(&self.pipeline.table, state.loaded.metadata.current_schema(), &found.footer)?;
             let object = Object::read(self.store.as_ref(), &found.key).await;
             match self.rows_of(found, object, stale, binding, &target, &mut BTreeMap::new())? {
                 Ok(rows) => dead_rows.stale(found, stale, &rows).await?,
@@ -557,7 +555,6 @@ impl Fold {
                 // It speaks for what an earlier one left dead, which nobody could know before.
                 None => Object::read(self.store.as_ref(), &found.key).await,
             };
-            binding.covers(&self.pipeline.table, state.loaded.metadata.current_schema(), &found.footer)?;
             let rows = match self.rows_of(found, object, admitted, binding, &target, &mut counted)? {
                 Ok(rows) => rows,
                 Err(why) => return Ok(Err((found.key.clone(), why))),
@@ -643,7 +640,11 @@ impl Fold {
             true => files.iter().map(|file| file.file_path().to_owned()).collect(),
             false => Vec::new(),
         };
-        let change = Change::append(files.into_iter().map(|file| NewFile { spec_id, file }).collect());
+        let change = Change {
+            evolution: attempt.evolved.updates.clone(),
+            requirements: attempt.evolved.requirements.clone(),
+            ..Change::append(files.into_iter().map(|file| NewFile { spec_id, file }).collect())
+        };
         let written = snapshot::plan(&state.loaded, change)?.write(&self.io, self.ids.as_ref()).await?;
         let snapshot_id = written.snapshot_id();
         let mut settled = attempt.settle(&state, snapshot_id).await?;
@@ -769,6 +770,7 @@ impl Fold {
             snapshot_id: Some(prepared.snapshot().snapshot_id()),
             metadata_location: Some(loaded.metadata_location.clone()),
             data_files,
+            column_changes: attempt.evolved.changes.clone(),
             ..self.counted(attempt.judgement.counts())
         }
     }

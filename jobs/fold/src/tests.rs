@@ -38,6 +38,7 @@ mod crashes;
 mod dead;
 mod dedup;
 mod epochs;
+mod evolution;
 mod faults;
 mod former;
 mod gone;

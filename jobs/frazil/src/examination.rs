@@ -49,6 +49,8 @@ pub(crate) struct Examinee {
 pub(crate) struct Resolved {
     pub(crate) pipeline: Pipeline,
     pub(crate) columns: Columns,
+    /// What sources of columns were in earlier versions of the schema, by what they are now.
+    pub(crate) former: BTreeMap<String, Vec<String>>,
     /// The table's columns, those of records behind the others, as a fold makes them.
     pub(crate) schema: SchemaRef,
     pub(crate) spec: PartitionSpec,
@@ -226,7 +228,9 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         let place = format!("tables.{name}");
         differing.insert(name.clone(), laid_out(examined, pipeline, table, &place, columns, faults));
     }
-    let digests = BTreeMap::from([("value".to_owned(), schema?.digest())]);
+    let schema = schema?;
+    let former = |columns: &Columns| columns::former_sources(&schema, columns);
+    let digests = BTreeMap::from([("value".to_owned(), schema.digest())]);
     let hash = match pipeline::hash::of(pipeline, &digests) {
         Ok(hash) => hash,
         Err(error) => {
@@ -237,6 +241,7 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
     let (tables, Layout { schema, spec, order }) = (tables?, all?);
     let mut resolved = Resolved {
         pipeline: pipeline.clone(),
+        former: former(&tables.columns),
         columns: tables.columns,
         schema,
         spec,
@@ -247,7 +252,8 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
     for (name, columns) in tables.differing {
         let Layout { schema, spec, order } = differing.remove(&name).flatten()?;
         let table = TableName { name: name.clone(), ..pipeline.table.name.clone() };
-        let own = Resolved { pipeline: pipeline.of(&table), columns, schema, spec, order, ..resolved.clone() };
+        let former = former(&columns);
+        let own = Resolved { pipeline: pipeline.of(&table), columns, former, schema, spec, order, ..resolved.clone() };
         resolved.differing.push(own);
     }
     Some(resolved)

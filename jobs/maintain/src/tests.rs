@@ -291,6 +291,12 @@ async fn an_object_whose_rows_a_fold_found_dead_goes_while_its_settlement_is_the
         let world = World::new();
         world.stage(0, "rr");
         world.fold().await;
+        // Another engine made the column one that rows are told apart by: it is never optional from then on.
+        let schema = iceberg::spec::Schema::clone(world.loaded().await.metadata.current_schema());
+        let id = schema.field_by_name("id").unwrap().id;
+        let schema = schema.into_builder().with_schema_id(1).with_identifier_field_ids([id]).build().unwrap();
+        world.change(TableUpdate::AddSchema { schema }).await;
+        world.change(TableUpdate::SetCurrentSchema { schema_id: 1 }).await;
         world.wait(30);
         world.stage(2, "rnr");
         world.fold().await;

@@ -39,13 +39,17 @@ pub struct Column {
 /// # Errors
 /// [`Fault::Specification`] when two columns have one full name (`a.b` beside `a` with a field `b`).
 pub fn iceberg_schema(columns: &[Column]) -> Result<Schema, Fault> {
-    let mut ids = FreshIds(0);
-    let first: Vec<i32> = columns.iter().map(|_| ids.next()).collect();
+    let mut last = 0;
+    let mut next = || {
+        last += 1;
+        last
+    };
+    let first: Vec<i32> = columns.iter().map(|_| next()).collect();
     let fields: Vec<NestedFieldRef> = columns
         .iter()
         .zip(first)
         .map(|(column, id)| {
-            let field = NestedField::new(id, &column.name, ids.data_type(&column.data_type), column.required);
+            let field = NestedField::new(id, &column.name, iceberg_type(&column.data_type, &mut next), column.required);
             Arc::new(match &column.doc {
                 Some(doc) => field.with_doc(doc),
                 None => field,
@@ -55,53 +59,45 @@ pub fn iceberg_schema(columns: &[Column]) -> Result<Schema, Fault> {
     Schema::builder().with_fields(fields).build().map_err(Fault::specification("the columns make no schema"))
 }
 
-struct FreshIds(i32);
-
-impl FreshIds {
-    const fn next(&mut self) -> i32 {
-        self.0 += 1;
-        self.0
-    }
-
-    // Types nest at most as deep as `pipeline::types` reads them, which bounds this recursion.
-    fn data_type(&mut self, data_type: &ColumnType) -> Type {
-        Type::Primitive(match data_type {
-            ColumnType::Boolean => PrimitiveType::Boolean,
-            ColumnType::Int => PrimitiveType::Int,
-            ColumnType::Long => PrimitiveType::Long,
-            ColumnType::Float => PrimitiveType::Float,
-            ColumnType::Double => PrimitiveType::Double,
-            ColumnType::Decimal(precision, scale) => {
-                PrimitiveType::Decimal { precision: u32::from(*precision), scale: u32::from(*scale) }
-            }
-            ColumnType::Date => PrimitiveType::Date,
-            ColumnType::Time => PrimitiveType::Time,
-            ColumnType::Timestamp => PrimitiveType::Timestamp,
-            ColumnType::Timestamptz => PrimitiveType::Timestamptz,
-            ColumnType::String => PrimitiveType::String,
-            ColumnType::Uuid => PrimitiveType::Uuid,
-            ColumnType::Fixed(n) => PrimitiveType::Fixed(u64::from(*n)),
-            ColumnType::Binary => PrimitiveType::Binary,
-            ColumnType::Struct(fields) => {
-                let first: Vec<i32> = fields.iter().map(|_| self.next()).collect();
-                let fields = fields.iter().zip(first).map(|(field, id)| {
-                    Arc::new(NestedField::new(id, &field.name, self.data_type(&field.data_type), field.required))
-                });
-                return Type::Struct(StructType::new(fields.collect()));
-            }
-            ColumnType::List { element, required } => {
-                let id = self.next();
-                let element = NestedField::list_element(id, self.data_type(element), *required);
-                return Type::List(ListType::new(Arc::new(element)));
-            }
-            ColumnType::Map { key, value, required } => {
-                let (key_id, value_id) = (self.next(), self.next());
-                let key = NestedField::map_key_element(key_id, self.data_type(key));
-                let value = NestedField::map_value_element(value_id, self.data_type(value), *required);
-                return Type::Map(MapType::new(Arc::new(key), Arc::new(value)));
-            }
-        })
-    }
+/// A column's type in Iceberg, its fields numbered by `next`: a struct's own before anything nested in them.
+// Types nest at most as deep as `pipeline::types` reads them, which bounds this recursion.
+pub fn iceberg_type(data_type: &ColumnType, next: &mut dyn FnMut() -> i32) -> Type {
+    Type::Primitive(match data_type {
+        ColumnType::Boolean => PrimitiveType::Boolean,
+        ColumnType::Int => PrimitiveType::Int,
+        ColumnType::Long => PrimitiveType::Long,
+        ColumnType::Float => PrimitiveType::Float,
+        ColumnType::Double => PrimitiveType::Double,
+        ColumnType::Decimal(precision, scale) => {
+            PrimitiveType::Decimal { precision: u32::from(*precision), scale: u32::from(*scale) }
+        }
+        ColumnType::Date => PrimitiveType::Date,
+        ColumnType::Time => PrimitiveType::Time,
+        ColumnType::Timestamp => PrimitiveType::Timestamp,
+        ColumnType::Timestamptz => PrimitiveType::Timestamptz,
+        ColumnType::String => PrimitiveType::String,
+        ColumnType::Uuid => PrimitiveType::Uuid,
+        ColumnType::Fixed(n) => PrimitiveType::Fixed(u64::from(*n)),
+        ColumnType::Binary => PrimitiveType::Binary,
+        ColumnType::Struct(fields) => {
+            let first: Vec<i32> = fields.iter().map(|_| next()).collect();
+            let fields = fields.iter().zip(first).map(|(field, id)| {
+                Arc::new(NestedField::new(id, &field.name, iceberg_type(&field.data_type, next), field.required))
+            });
+            return Type::Struct(StructType::new(fields.collect()));
+        }
+        ColumnType::List { element, required } => {
+            let id = next();
+            let element = NestedField::list_element(id, iceberg_type(element, next), *required);
+            return Type::List(ListType::new(Arc::new(element)));
+        }
+        ColumnType::Map { key, value, required } => {
+            let (key_id, value_id) = (next(), next());
+            let key = NestedField::map_key_element(key_id, iceberg_type(key, next));
+            let value = NestedField::map_value_element(value_id, iceberg_type(value, next), *required);
+            return Type::Map(MapType::new(Arc::new(key), Arc::new(value)));
+        }
+    })
 }
 
 /// How text and binary are held in Arrow.

@@ -192,29 +192,6 @@ async fn a_renamed_column_stays_the_same_column() {
 }
 
 #[tokio::test]
-async fn a_column_that_the_table_lacks_stops_the_fold_by_name() {
-    let world = folded_twice().await;
-    let minute = world.clock.now().minute();
-    let (mut footer, rows) = invocation(&world.id, minute, &["0:6:r"]);
-    let mut column = footer.columns[0].clone();
-    (column.name, column.source, column.source_name) = ("note".into(), "value:9".into(), "note".into());
-    footer.columns.push(column);
-    let key = format!("staging/{}/{minute}/{:032x}.parquet", world.id, 2);
-    world.store.insert(&key, object::encode(&footer, &[rows]).unwrap());
-    let message = stopped(&world, "fold.new_column").await;
-    assert!(message.contains("`note`"), "{message}");
-    let dry = Settings { dry_run: true, ..Settings::default() };
-    let error = Fold { settings: dry, ..world.fold() }.run().await.unwrap_err();
-    assert_eq!(error.code(), "fold.new_column", "a plan stops where the fold would");
-    // What its remedy says goes on, although the column is staged already.
-    assert!(error.remedy().unwrap().contains("exclude = [\"note\"]"), "{error:?}");
-    let mut pipeline = world.pipeline.as_ref().clone();
-    pipeline.table.exclude = vec!["note".to_owned()];
-    let fold = Fold { pipeline: Arc::new(pipeline), ..world.fold() };
-    assert_eq!(fold.run().await.unwrap().tables[0].rows_added, 1);
-}
-
-#[tokio::test]
 async fn a_column_that_another_engine_dropped_stops_the_fold_until_its_values_are_not_wanted() {
     let world = World::new(14);
     let mut pipeline = world.pipeline.as_ref().clone();

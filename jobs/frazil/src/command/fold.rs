@@ -108,7 +108,9 @@ fn human(body: &Body<'_>) -> String {
         row.push(snapshot);
         table.add_row(row);
     }
-    let mut text = format!("{table}\n{} staged objects, {} bytes", report.staged_objects, report.staged_bytes);
+    let changes = report.tables.iter().flat_map(|t| t.column_changes.iter().map(move |change| (&t.name, change)));
+    let changes: String = changes.map(|(table, change)| format!("\n{table}: column {change}")).collect();
+    let mut text = format!("{table}{changes}\n{} staged objects, {} bytes", report.staged_objects, report.staged_bytes);
     if report.runs > 1 {
         text.push_str(&format!(", in {} runs", report.runs));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iceberg::spec::{NestedField, PrimitiveType, Schema, SortOrder, TableMetadata, Transform, Type};
+use iceberg::spec::{NestedField, NestedFieldRef, PrimitiveType, Schema, SortOrder, TableMetadata, Transform, Type};
 use iceberg::spec::{NullOrder, PartitionSpec, SortDirection};
 use pipeline::Fault;
 use pipeline::resolved::{Exists, RECORD_COLUMNS};
@@ -115,7 +115,12 @@ impl Comparison<'_> {
         for wanted in resolved.schema.as_struct().fields() {
             // Before a pipeline's first commit its columns find theirs by name.
             let id = match bound {
-                Some(bound) => bound.get(&source(&wanted.name)).copied(),
+                Some(bound) => {
+                    let (source, named) = (source(&wanted.name), live.as_struct().field_by_name(&wanted.name));
+                    let former = || resolved.former.get(&source)?.iter().find_map(|former| bound.get(former));
+                    let unfilled = named.map(|field| field.id).filter(|id| !bound.values().any(|bound| bound == id));
+                    bound.get(&source).or_else(former).copied().or(unfilled)
+                }
                 None => live.as_struct().fields().iter().find(|field| field.name == wanted.name).map(|field| field.id),
             };
             match id.and_then(|id| live.field_by_id(id)) {
@@ -140,8 +145,7 @@ impl Comparison<'_> {
                 "it stays in the table, and is null in rows that come",
             );
             if there.required {
-                let message = format!("`{}` is required in the table, and the file fills it no more", there.name);
-                self.fault("table", "plan.required_column", message);
+                self.relaxed(there, "the file fills it no more");
             }
         }
     }
@@ -149,15 +153,34 @@ impl Comparison<'_> {
     fn added(&mut self, wanted: &NestedField, was_there: bool) {
         let place = format!("table.columns.{}", wanted.name);
         let data_type = text(&wanted.field_type);
-        let effect = "folds stop: this version adds no columns";
-        self.change(Kind::AddColumn, &wanted.name, None, Some(data_type.clone()), effect);
-        let why = if was_there { "has dropped its column" } else { "has no such column" };
-        let message = format!(
-            "`{}` ({data_type}): the table {why}, and this version adds none: folds would stop (fold.new_column); leave the field \
-             out with `exclude`",
-            wanted.name
-        );
-        self.fault(&place, "plan.new_column", message);
+        let same = |field: &&NestedFieldRef| field.name.to_lowercase() == wanted.name.to_lowercase();
+        let taken = self.metadata.current_schema().as_struct().fields().iter().find(same).map(|field| &field.name);
+        let stop = match (was_there, taken) {
+            (false, None) => None,
+            (true, _) => Some((
+                "plan.column_dropped",
+                format!(
+                    "`{}`: the table has dropped its column: folds would stop; leave the field out with `exclude`",
+                    wanted.name
+                ),
+            )),
+            (false, Some(taken)) => Some((
+                "plan.column_taken",
+                format!(
+                    "`{}` ({data_type}): another source fills the table's column `{taken}`: folds would stop; name it otherwise \
+                     under [table.columns], or leave the field out with `exclude`",
+                    wanted.name
+                ),
+            )),
+        };
+        let effect = match stop {
+            None => "the first fold that finds it staged adds it",
+            Some(_) => "folds stop",
+        };
+        self.change(Kind::AddColumn, &wanted.name, None, Some(data_type), effect);
+        if let Some((code, message)) = stop {
+            self.fault(&place, code, message);
+        }
     }
 
     fn column(&mut self, there: &NestedField, wanted: &NestedField) {
@@ -169,9 +192,13 @@ impl Comparison<'_> {
             let texts = (Some(table.clone()), Some(file.clone()));
             match fit {
                 Fit::Promoted(path) => {
-                    let effect =
-                        "the table keeps its type in this version: rows whose values do not fit it go to dead letters";
-                    self.change(Kind::PromoteColumn, &path, texts.0, texts.1, effect);
+                    self.change(
+                        Kind::PromoteColumn,
+                        &path,
+                        texts.0,
+                        texts.1,
+                        "the first fold that finds it staged so widens it",
+                    );
                 }
                 Fit::Incompatible(path, live, asked) => {
                     self.change(Kind::ChangeColumn, &path, texts.0, texts.1, "folds stop");
@@ -180,11 +207,7 @@ impl Comparison<'_> {
                     self.fault(&place, "plan.incompatible_column", message);
                 }
                 Fit::Added(path) => {
-                    self.change(Kind::AddColumn, &path, None, texts.1, "its values would be left out");
-                    let message = format!(
-                        "`{path}`: the table's column has no such field, and this version adds none: its values would be left out"
-                    );
-                    self.fault(&place, "plan.new_column", message);
+                    self.change(Kind::AddColumn, &path, None, texts.1, "the first fold that finds it staged adds it");
                 }
                 Fit::Left(path) => {
                     let effect = "it stays in the table, and is null in rows that come";
@@ -193,10 +216,22 @@ impl Comparison<'_> {
             }
         }
         if there.required && !wanted.required {
-            let effect = "the table takes no nulls there: rows with one go to dead letters";
-            let (table, file) = (format!("{table} not null"), file);
-            self.change(Kind::ChangeColumn, &wanted.name, Some(table), Some(file), effect);
+            self.relaxed(there, "the file takes nulls there");
         }
+    }
+
+    /// A column that was required, and may be null by what the file says.
+    fn relaxed(&mut self, there: &NestedField, why: &str) {
+        let table = Some(format!("{} not null", text(&there.field_type)));
+        if self.metadata.current_schema().identifier_field_ids().any(|id| id == there.id) {
+            let effect = "the table takes no nulls there: rows with one go to dead letters";
+            self.change(Kind::ChangeColumn, &there.name, table, None, effect);
+            let message = format!("`{}` is one of the table's identifier fields, never null, and {why}", there.name);
+            self.fault("table", "plan.required_column", message);
+            return;
+        }
+        let effect = format!("{why}: the first fold of such rows makes it optional");
+        self.change(Kind::ChangeColumn, &there.name, table, Some(text(&there.field_type)), &effect);
     }
 
     fn layout(&mut self) {

@@ -1,0 +1,329 @@
+//! Tables whose columns follow what is staged.
+
+use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, ListArray, StringArray, StructArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::Fields;
+use iceberg::TableUpdate;
+use testkit::catalog::faulty::FaultyCatalog;
+use testkit::store_faulty::{FaultyStore, Process, Rates};
+
+use super::*;
+use crate::bind;
+
+/// A staged column: name, source, type, values. A `?` behind the type: it may be null. A source with `<` has its former ones behind.
+type Staged<'a> = (&'a str, &'a str, &'a str, ArrayRef);
+
+fn ints(values: impl IntoIterator<Item = i32>) -> ArrayRef {
+    Arc::new(Int32Array::from_iter_values(values))
+}
+
+fn longs(values: impl IntoIterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn texts<'a>(values: impl IntoIterator<Item = &'a str>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+/// Stages rows at offsets from `first` on.
+fn stage(world: &World, first: i64, columns: &[Staged<'_>]) {
+    let rows = columns[0].3.len();
+    let minute = world.clock.now().minute();
+    let key = StagedKey { pipeline: world.id.clone(), minute, hash: ObjectHash::new(world.ids.next_u64().into()) };
+    let (mut footer, staged) = invocation(&world.id, minute, &[&format!("0:{first}:{}", "r".repeat(rows))]);
+    let mut record_columns = record_columns::Builder::new(minute, rows);
+    record_columns.start("orders-eu", 0);
+    for row in 0..rows as i64 {
+        record_columns.row(first + row, record_columns::micros(first + row), 0);
+    }
+    let column = |(name, source, data_type, _): &Staged<'_>| {
+        let mut sources = source.split('<').map(|source| format!("value:{source}"));
+        Column {
+            name: (*name).to_owned(),
+            source: sources.next().unwrap(),
+            source_name: (*name).to_owned(),
+            former: sources.collect(),
+            data_type: data_type.trim_end_matches('?').to_owned(),
+            required: !data_type.ends_with('?'),
+        }
+    };
+    footer.columns = columns.iter().map(column).collect();
+    let field = |(name, _, data_type, values): &Staged<'_>| {
+        Arc::new(Field::new(*name, values.data_type().clone(), data_type.ends_with('?')))
+    };
+    let fields: Fields = columns.iter().map(field).chain(record_columns::fields()).collect();
+    let values = columns.iter().map(|(.., values)| Arc::clone(values)).chain(record_columns.finish()).collect();
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), values).unwrap();
+    world.store.insert(&key.to_string(), object::encode(&footer, &[TableRows { batch, ..staged }]).unwrap());
+}
+
+/// A pipeline of a plain table.
+fn world(seed: u64) -> World {
+    let mut world = World::new(seed);
+    let mut pipeline = world.pipeline.as_ref().clone();
+    (pipeline.table.partition_by, pipeline.table.sort_by, pipeline.table.primary_key) = (vec![], vec![], vec![]);
+    world.pipeline = Arc::new(pipeline);
+    world
+}
+
+/// The table's columns but those of records: `name type`, with `!` behind a required one.
+async fn columns(world: &World) -> Vec<String> {
+    let metadata = world.loaded().await.metadata;
+    let fields = metadata.current_schema().as_struct().fields().iter().filter(|field| !field.name.starts_with('_'));
+    fields.map(|f| format!("{} {}{}", f.name, f.field_type, if f.required { "!" } else { "" })).collect()
+}
+
+/// The rows by offset: the values of some columns, as text.
+async fn values(world: &World, names: &[&str]) -> Vec<String> {
+    let io = storage::local();
+    let plan = scan::plan(&world.loaded().await.metadata, &io, &Request::default()).await.unwrap();
+    let batches: Vec<RecordBatch> = plan.execute(io).try_collect().await.unwrap();
+    let mut rows = BTreeMap::new();
+    for batch in &batches {
+        let offsets = batch["_kafka_offset"].as_primitive::<Int64Type>();
+        for row in 0..batch.num_rows() {
+            let value = |name: &&str| arrow::util::display::array_value_to_string(&batch[*name], row).unwrap();
+            rows.insert(offsets.value(row), names.iter().map(value).collect::<Vec<_>>().join(" "));
+        }
+    }
+    rows.into_values().collect()
+}
+
+async fn changes(world: &World) -> Vec<String> {
+    let dry = Fold { settings: Settings { dry_run: true, ..Settings::default() }, ..world.fold() };
+    let planned = dry.run().await.unwrap().tables.remove(0).column_changes;
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.tables[0].column_changes, planned, "a plan says what the fold does");
+    planned
+}
+
+#[tokio::test]
+async fn new_columns_are_added_behind_and_the_rows_that_are_there_have_none() {
+    let world = world(1);
+    stage(&world, 0, &[("id", "1", "int", ints([1, 2]))]);
+    assert!(changes(&world).await.is_empty(), "a table is made with its columns");
+    world.wait(1);
+    // Two objects of one fold, of which only one knows a column.
+    stage(&world, 2, &[("id", "1", "int", ints([3])), ("note", "9", "string?", texts(["a"]))]);
+    stage(&world, 3, &[("id", "1", "int", ints([4])), ("n", "7", "long", longs([5]))]);
+    let mut found = changes(&world).await;
+    found.sort_unstable();
+    assert_eq!(found, ["n long is added", "note string is added"]);
+    let mut all = columns(&world).await;
+    all[1..].sort_unstable();
+    assert_eq!(all, ["id int!", "n long", "note string"]);
+    assert_eq!(values(&world, &["id", "note", "n"]).await, ["1  ", "2  ", "3 a ", "4  5"]);
+    let loaded = world.loaded().await;
+    assert_eq!(loaded.metadata.current_snapshot().unwrap().schema_id(), Some(loaded.metadata.current_schema_id()));
+    // An object from before goes in as before.
+    world.wait(1);
+    stage(&world, 4, &[("id", "1", "int", ints([5]))]);
+    assert!(changes(&world).await.is_empty());
+    assert_eq!(values(&world, &["id", "note"]).await.len(), 5);
+}
+
+#[tokio::test]
+async fn types_are_widened_and_never_narrowed() {
+    let world = world(2);
+    let float = |values: &[f32]| Arc::new(Float32Array::from(values.to_vec())) as ArrayRef;
+    let double = |values: &[f64]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
+    stage(&world, 0, &[("id", "1", "int", ints([1])), ("x", "2", "float", float(&[0.5]))]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, 1, &[("id", "1", "long", longs([1 << 40])), ("x", "2", "double", double(&[1e300]))]);
+    stage(&world, 2, &[("id", "1", "int", ints([3])), ("x", "2", "float", float(&[1.5]))]);
+    assert_eq!(changes(&world).await, ["id becomes long, and was int", "x becomes double, and was float"]);
+    assert_eq!(columns(&world).await, ["id long!", "x double!"]);
+    assert_eq!(values(&world, &["id", "x"]).await, ["1 0.5", "1099511627776 1e300", "3 1.5"]);
+    // What neither becomes stops, and changes nothing.
+    world.wait(1);
+    stage(&world, 3, &[("id", "1", "string", texts(["4"])), ("y", "3", "int", ints([1]))]);
+    assert_eq!(world.fold().run().await.unwrap_err().code(), "fold.column_unfit");
+    assert_eq!(columns(&world).await, ["id long!", "x double!"]);
+}
+
+#[tokio::test]
+async fn what_may_be_missing_becomes_optional() {
+    let world = world(3);
+    stage(&world, 0, &[("id", "1", "int", ints([1])), ("a", "2", "int", ints([2])), ("b", "3", "int", ints([3]))]);
+    world.fold().run().await.unwrap();
+    assert_eq!(columns(&world).await, ["id int!", "a int!", "b int!"]);
+    world.wait(1);
+    // One is null, another is not there any more.
+    stage(&world, 1, &[("id", "1", "int", ints([2])), ("a", "2", "int?", Arc::new(Int32Array::from(vec![None])))]);
+    assert_eq!(changes(&world).await, ["a becomes optional", "b becomes optional"]);
+    assert_eq!(columns(&world).await, ["id int!", "a int", "b int"]);
+    assert_eq!(values(&world, &["id", "a", "b"]).await, ["1 2 3", "2  "]);
+}
+
+#[tokio::test]
+async fn a_renamed_field_stays_the_same_column_and_keeps_its_name() {
+    let world = world(4);
+    stage(&world, 0, &[("team", "team", "string", texts(["x"])), ("id", "id", "int", ints([1]))]);
+    world.fold().run().await.unwrap();
+    let field_ids = world.loaded().await.metadata.last_column_id();
+    world.wait(1);
+    // By its number, which is its source still, or by its alias.
+    stage(&world, 1, &[("number", "id", "int", ints([2])), ("squad", "squad<team", "string", texts(["y"]))]);
+    assert!(changes(&world).await.is_empty());
+    world.wait(1);
+    // The old source is known, too, and so is the new one without its history.
+    stage(&world, 2, &[("team", "team", "string", texts(["z"])), ("id", "id", "int", ints([3]))]);
+    stage(&world, 3, &[("squad", "squad", "string", texts(["w"])), ("id", "id", "int", ints([4]))]);
+    assert!(changes(&world).await.is_empty());
+    assert_eq!(world.loaded().await.metadata.last_column_id(), field_ids);
+    assert_eq!(values(&world, &["id", "team"]).await, ["1 x", "2 y", "3 z", "4 w"]);
+}
+
+#[tokio::test]
+async fn a_column_that_could_be_two_or_has_anothers_name_stops_the_fold() {
+    let check = async |columns: &[Staged<'_>], code: &str, says: &str| {
+        let world = world(5);
+        stage(&world, 0, &[("a", "a", "int", ints([1])), ("b", "b", "int", ints([2]))]);
+        world.fold().run().await.unwrap();
+        let before = world.loaded().await.metadata_location;
+        world.wait(1);
+        stage(&world, 1, columns);
+        let error = world.fold().run().await.unwrap_err();
+        assert_eq!((error.code(), error.kind()), (code, model::failure::Kind::Misconfigured));
+        assert!(error.to_string().contains(says) && error.remedy().is_some(), "{error}");
+        assert_eq!(world.loaded().await.metadata_location, before);
+        // The remedy lets the rest in.
+        let mut pipeline = world.pipeline.as_ref().clone();
+        pipeline.table.exclude = vec![columns[0].0.to_owned()];
+        let fold = Fold { pipeline: Arc::new(pipeline), ..world.fold() };
+        assert_eq!(fold.run().await.unwrap().tables[0].rows_added, 1);
+    };
+    check(&[("c", "c<a<b", "int", ints([3]))], "fold.column_ambiguous", "value:a or value:b").await;
+    // Another field has taken the name.
+    check(&[("a", "z", "int", ints([3]))], "fold.column_taken", "a column `a`").await;
+    check(&[("A", "z", "int", ints([3]))], "fold.column_taken", "a column `a`").await;
+    // The same field, treated otherwise, is another source.
+    check(&[("a", "a|hash", "string", texts(["x"]))], "fold.column_taken", "a column `a`").await;
+}
+
+#[tokio::test]
+async fn a_column_of_several_of_one_source_is_the_one_that_it_was() {
+    let world = world(6);
+    stage(&world, 0, &[("a", "a", "int", ints([1]))]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, 1, &[("b", "a#b", "int", ints([2])), ("a", "a#a", "int", ints([2]))]);
+    assert_eq!(changes(&world).await, ["b int is added"]);
+    world.wait(1);
+    stage(&world, 2, &[("b", "a", "int", ints([3]))]);
+    assert_eq!(changes(&world).await, ["a becomes optional"]);
+    world.wait(1);
+    stage(&world, 3, &[("a", "a", "int", ints([4]))]);
+    assert!(changes(&world).await.is_empty());
+    assert_eq!(columns(&world).await, ["a int", "b int"]);
+    assert_eq!(values(&world, &["a", "b"]).await, ["1 ", "2 2", " 3", "4 "]);
+    // Together they can't be told apart.
+    world.wait(1);
+    stage(&world, 4, &[("a", "a", "int", ints([5]))]);
+    stage(&world, 5, &[("b", "a", "int", ints([6]))]);
+    assert_eq!(world.fold().run().await.unwrap_err().code(), "fold.column_ambiguous");
+}
+
+#[tokio::test]
+async fn a_column_that_another_engine_added_is_filled() {
+    let world = world(7);
+    stage(&world, 0, &[("id", "1", "int", ints([1]))]);
+    world.fold().run().await.unwrap();
+    let loaded = world.loaded().await;
+    let schema = iceberg::spec::Schema::clone(loaded.metadata.current_schema());
+    let note = iceberg::spec::NestedField::optional(
+        loaded.metadata.last_column_id() + 1,
+        "note",
+        iceberg::spec::Type::Primitive(iceberg::spec::PrimitiveType::String),
+    );
+    let schema = schema.into_builder().with_schema_id(1).with_fields([Arc::new(note)]).build().unwrap();
+    let updates = vec![TableUpdate::AddSchema { schema }, TableUpdate::SetCurrentSchema { schema_id: -1 }];
+    world.catalog.commit(&loaded, Vec::new(), updates).await.unwrap();
+    world.wait(1);
+    stage(&world, 1, &[("id", "1", "int", ints([2])), ("note", "2", "string?", texts(["x"]))]);
+    assert!(changes(&world).await.is_empty());
+    assert_eq!(values(&world, &["id", "note"]).await, ["1 ", "2 x"]);
+}
+
+#[tokio::test]
+async fn fields_inside_columns_are_added_and_widened_too() {
+    let world = world(8);
+    let of = |fields: Vec<(&str, bool, ArrayRef)>| -> ArrayRef {
+        let fields = fields.into_iter();
+        Arc::new(StructArray::from(
+            fields
+                .map(|(name, optional, values)| {
+                    (Arc::new(Field::new(name, values.data_type().clone(), optional)), values)
+                })
+                .collect::<Vec<_>>(),
+        ))
+    };
+    let list = |inside: ArrayRef| -> ArrayRef {
+        let field = Arc::new(Field::new("element", inside.data_type().clone(), false));
+        Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([inside.len()]), inside, None))
+    };
+    let lines = |inside| list(of(inside));
+    let before = lines(vec![("sku", false, texts(["a", "b"])), ("qty", false, ints([1, 2]))]);
+    stage(&world, 0, &[("lines", "1", "list<struct<sku: string not null, qty: int not null> not null>", before)]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    let after = lines(vec![
+        ("qty", true, longs([1 << 40])),
+        ("tax", true, of(vec![("rate", true, ints([19]))])),
+        ("sku", false, texts(["c"])),
+    ]);
+    let data_type = "list<struct<qty: long, tax: struct<rate: int>, sku: string not null> not null>";
+    stage(&world, 1, &[("lines", "1", data_type, after)]);
+    assert_eq!(
+        changes(&world).await,
+        [
+            "lines.element.qty becomes long, and was int",
+            "lines.element.qty becomes optional",
+            "lines.element.tax struct<rate: int> is added"
+        ]
+    );
+    assert_eq!(
+        values(&world, &["lines"]).await,
+        ["[{sku: a, qty: 1, tax: }, {sku: b, qty: 2, tax: }]", "[{sku: c, qty: 1099511627776, tax: {rate: 19}}]"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_folds_at_once_add_a_column_once() {
+    let mut raced = 0;
+    for seed in 0..40 {
+        let world = world(seed);
+        let chance: Arc<dyn Ids> = Arc::new(SeededIds::new(seed ^ 0xc01));
+        let names = ["a", "b", "c", "d"];
+        for (n, name) in names.iter().enumerate() {
+            let first = 2 * n as i64;
+            stage(
+                &world,
+                first,
+                &[("id", "id", "int", ints([n as i32, n as i32])), (name, name, "int?", ints([1, 2]))],
+            );
+            let one = || {
+                let rates = Rates { delay: 300, fail_before: 20, lose_answer: 20, ..Rates::default() };
+                let store = FaultyStore::new(world.store.clone(), Process::immortal(), chance.clone(), rates);
+                let catalog =
+                    FaultyCatalog::new(world.catalog.clone(), storage::local(), chance.clone()).with_chance(150);
+                world.fold_with(Arc::new(store), Arc::new(catalog), storage::local())
+            };
+            let (left, right) = (one(), one());
+            let (left, right) = tokio::join!(left.run(), right.run());
+            raced += [left, right].into_iter().flatten().map(|report| report.conflicts_retried).sum::<u32>();
+            world.wait(1);
+        }
+        world.fold().run().await.unwrap();
+        let mut found = columns(&world).await;
+        found.sort_unstable();
+        assert_eq!(found, ["a int", "b int", "c int", "d int", "id int!"], "seed {seed}");
+        let rows = values(&world, &["a", "b", "c", "d"]).await;
+        assert_eq!(rows, ["1   ", "2   ", " 1  ", " 2  ", "  1 ", "  2 ", "   1", "   2"], "seed {seed}");
+        let property = world.loaded().await.metadata.properties()[&bind::property(&world.id)].clone();
+        let bound: BTreeMap<String, i32> = serde_json::from_str(&property).unwrap();
+        assert!(names.iter().all(|name| bound.contains_key(&format!("value:{name}"))), "{bound:?}");
+    }
+    assert!(raced > 10, "{raced}");
+}
