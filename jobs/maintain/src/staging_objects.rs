@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fold::Fold;
-use fold::retained::{Need, Retained, Then};
+use fold::retained::{Need, Retained};
 use model::clock::Timestamp;
 use model::mutation::{self, Mutation};
 use staging::footer::Footer;
@@ -22,9 +22,6 @@ const BEGUN_MICROS: i64 = 24 * 3_600_000_000;
 struct Fed {
     fold: Fold,
     retained: Retained,
-    /// Of many tables, one that is younger than the retention: what it has settled by now. That is enough for what holds no row
-    /// of it.
-    now: Option<Then>,
 }
 
 /// The tables that staged objects feed.
@@ -67,17 +64,14 @@ impl Maintain {
                 });
                 return Ok(report);
             };
-            let mut now = None;
-            if retained.then.is_none() && self.fold.pipeline.has_many() {
-                let newest = Timestamp::from_micros(i64::MAX);
-                now = fold.retained(newest).await?.and_then(|now| now.then);
-            } else if retained.then.is_none() {
-                report.held_by = Some(format!(
-                    "no retained snapshot of the pipeline is from before {before}: the table is younger, or its snapshots \
-                     expire sooner than the retention"
+            if retained.then.is_none() {
+                let which = if self.fold.pipeline.has_many() { format!(" of {table}") } else { String::new() };
+                report.held_by.get_or_insert(format!(
+                    "no retained snapshot{which} of the pipeline is from before {before}: the table is younger, or its \
+                     snapshots expire sooner than the retention"
                 ));
             }
-            feeds.tables.insert(table.to_string(), Fed { fold, retained, now });
+            feeds.tables.insert(table.to_string(), Fed { fold, retained });
         }
         if feeds.tables.is_empty() {
             report.held_by = Some("the pipeline has not folded yet".to_owned());
@@ -134,13 +128,11 @@ impl Maintain {
         match feeds.of(&footer) {
             None => need = Need::Unsettled,
             Some(fed) => {
-                for Fed { fold, retained, now } in fed {
+                for Fed { fold, retained } in fed {
                     if need == Need::Unsettled {
                         break;
                     }
-                    let name = fold.pipeline.table.name.to_string();
-                    let now = now.as_mut().filter(|_| footer.table(&name).is_none_or(|table| table.rows == 0));
-                    need = need.max(match retained.then.as_mut().or(now) {
+                    need = need.max(match &mut retained.then {
                         Some(then) => fold.need(then, &key, listed.key.minute, &footer).await?,
                         None => Need::Unproved,
                     });
@@ -176,7 +168,7 @@ impl Maintain {
         let Ok(table) = name.parse() else { return Ok(None) };
         let fold = self.fold.named(&table);
         match fold.retained(before).await {
-            Ok(retained) => Ok(retained.map(|retained| Fed { fold, retained, now: None })),
+            Ok(retained) => Ok(retained.map(|retained| Fed { fold, retained })),
             Err(fold::Error::Stopped { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }

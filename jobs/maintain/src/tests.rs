@@ -16,7 +16,6 @@ use model::interval::{Interval, Intervals};
 use model::stored::Tag;
 use model::verdict::Origin;
 use pipeline::resolved as settings;
-use pipeline::route::{Part, Route};
 use staging::footer::{Column, Footer};
 use staging::key::{self, ObjectHash, StagedKey};
 use staging::object::{self, TableRows};
@@ -73,15 +72,6 @@ impl World {
 
     /// The same, with timestamps so many milliseconds later.
     fn stage_sent(&self, first: i64, what: &str, later_ms: i64) -> String {
-        self.stage_as("db.orders", first, what, later_ms)
-    }
-
-    /// The same, of a table of this name.
-    fn stage_for(&self, table: &str, first: i64, what: &str) -> String {
-        self.stage_as(table, first, what, 0)
-    }
-
-    fn stage_as(&self, table: &str, first: i64, what: &str, later_ms: i64) -> String {
         let minute = self.clock.now().minute();
         let of = |wanted: &str| -> Intervals {
             let hits = what.chars().enumerate().filter(|(_, c)| wanted.contains(*c));
@@ -138,7 +128,7 @@ impl World {
                 required: nulls.is_empty(),
             }],
         };
-        let rows = TableRows { table: table.to_owned(), batch };
+        let rows = TableRows { table: "db.orders".to_owned(), batch };
         let hash = ObjectHash::new(u128::from(self.ids.next_u64()));
         let key = StagedKey { pipeline: self.fold.id.clone(), minute, hash }.to_string();
         self.store.insert(&key, object::encode(&footer, &[rows]).unwrap());
@@ -479,33 +469,4 @@ async fn settlements_go_once_nothing_names_them() {
     assert!(world.keys("settled/").contains(&young));
     world.stage(9, "r");
     world.fold().await;
-}
-
-#[tokio::test]
-async fn a_young_table_keeps_only_what_holds_rows_of_it() {
-    let mut world = World::new();
-    let mut pipeline = (*world.fold.pipeline).clone();
-    let to = Part::Header("to".to_owned());
-    let route = Route { namespace: vec![Part::Text("db".to_owned())], name: vec![to] };
-    pipeline.table.name = route.written();
-    pipeline.route = Some(route);
-    world.fold.pipeline = Arc::new(pipeline);
-    let old = world.stage(0, "rrr");
-    world.fold().await;
-    world.wait(8 * DAY);
-    // All of it is the young one's, and comes before what the old one gets.
-    let young = world.stage_for("db.young", 3, "rr");
-    let both = world.stage(5, "r");
-    world.fold().await;
-    let planned = world.maintain(true).await.unwrap();
-    assert_eq!(planned.files_removed, 1, "the rest is younger: {planned:?}");
-    assert_eq!(world.maintain(false).await.unwrap().files_removed, 1);
-    assert!(!world.keys("staging/").contains(&old));
-    world.wait(7 * DAY + 1);
-    let late = world.stage_for("db.late", 6, "r");
-    world.fold().await;
-    // The latest one does not hold what the others had settled a week ago.
-    assert_eq!(world.maintain(false).await.unwrap().files_removed, 2);
-    assert_eq!(world.keys("staging/"), [late]);
-    assert!(![young, both].iter().any(|key| world.keys("staging/").contains(key)));
 }
