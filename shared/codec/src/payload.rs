@@ -149,6 +149,20 @@ impl Reader {
         }
     }
 
+    /// What payloads of this schema and of another version of it are read as: with the fields of both. Nothing where it is that
+    /// already.
+    #[must_use]
+    pub fn united(&self, version: &Schema) -> Option<Self> {
+        match (self, version) {
+            (Self::Protobuf { name, described }, Schema::Protobuf(message)) => {
+                let described = described.united(&message.describe())?;
+                Some(Self::Protobuf { name: name.clone(), described })
+            }
+            (Self::Avro(own), Schema::Avro(other)) => own.united(other).map(Self::Avro),
+            _ => None,
+        }
+    }
+
     /// What decodes payloads that were written with this schema, with the salt of columns whose values are hashed.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod framings;
 mod memory;
 mod plan;
 mod records;
+mod registered;
 mod routes;
 mod shop;
 mod storing;
