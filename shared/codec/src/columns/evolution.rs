@@ -23,9 +23,12 @@ pub fn united(
     let Some(united) = reader.united(version) else { return Ok(None) };
     let mut planned = plan_tables(&united, pipeline).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        let message = format!("its schema has fields that can't be columns: {}", faults.join("; "));
-        Rejected { class: Class::IncompatibleSchema, path: String::new(), message }
+        incompatible(format!("its schema has fields that can't be columns: {}", faults.join("; ")))
     })?;
+    // What can't be read itself brings nothing.
+    if let Some(reason) = united.unlike(version, &planned.columns) {
+        return Err(incompatible(format!("its schema can't be read as the pipeline's: {reason}")));
+    }
     let former = former_sources(&united, &planned.columns);
     let places: HashMap<&str, usize> =
         tables.columns.columns.iter().map(|column| column.source.as_str()).zip(0..).collect();
@@ -37,4 +40,8 @@ pub fn united(
     sort(&mut planned.columns);
     planned.differing.values_mut().for_each(sort);
     Ok(Some((united, planned)))
+}
+
+fn incompatible(message: String) -> Rejected {
+    Rejected { class: Class::IncompatibleSchema, path: String::new(), message }
 }
