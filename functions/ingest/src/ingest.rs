@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use codec::columns;
-use codec::payload::{Reader, Schema};
+use codec::payload::Schema;
 use model::clock::Clock;
 use model::id::PipelineId;
 use model::secret::Secret;
@@ -13,13 +13,13 @@ use model::verdict::Origin;
 use pipeline::Environment;
 use pipeline::resolved::Pipeline;
 use registry::{Limits, Registries};
-use staging::footer;
 use staging::store::Store;
 
 use crate::Error;
 use crate::plan::Scratch;
-use crate::schemas::Schemas;
+use crate::schemas::{Known, Schemas};
 use crate::tables::{Making, Tables};
+use crate::versions::Versions;
 use crate::writers::Writers;
 
 /// How a column names the record's timestamp as its source.
@@ -131,7 +131,7 @@ pub struct Ingest {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) schemas: Schemas,
-    making: Arc<Making>,
+    versions: Mutex<Versions>,
     pub(crate) origin: Origin,
     /// Buffers between invocations: as many as were ever in use at once.
     scratch: Mutex<Vec<Scratch>>,
@@ -165,8 +165,7 @@ impl Ingest {
             salt,
             origin,
         } = config;
-        let reader = schema.reader();
-        let making = Making { footer: footer_columns(&reader, &columns), reader, schema, columns, salt };
+        let making = Making::new(schema.reader(), schema, columns, salt);
         let ingest = Self {
             schemas: Schemas::new(registries, pipeline.value.format),
             pipeline: Arc::new(pipeline),
@@ -175,7 +174,7 @@ impl Ingest {
             apply_sequence,
             store,
             clock,
-            making: Arc::new(making),
+            versions: Mutex::new(Versions::new(Arc::new(making))),
             origin,
             scratch: Mutex::default(),
         };
@@ -198,22 +197,15 @@ impl Ingest {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     }
 
-    fn new_scratch(&self) -> Result<Scratch, Error> {
-        let writers = Writers::new(&self.pipeline, &self.making.schema)?;
-        Ok(Scratch::new(writers, Tables::new(Arc::clone(&self.making), Arc::clone(&self.pipeline))?))
+    /// What rows are made by once the columns of these schemas are there, where the pipeline adds such. A schema whose fields
+    /// can't be columns is taken out: its records are dead letters.
+    pub(crate) fn making(&self, known: &mut Known) -> Arc<Making> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner).meet(&self.pipeline, known)
     }
-}
 
-/// What the footer, which is of all tables, says of columns.
-fn footer_columns(reader: &Reader, tables: &columns::Tables) -> Vec<footer::Column> {
-    let former = columns::former_sources(reader, &tables.columns);
-    let footer_column = |column: &columns::Column| footer::Column {
-        name: column.name.clone(),
-        source: column.source.clone(),
-        source_name: column.source_name.clone(),
-        former: former.get(&column.source).cloned().unwrap_or_default(),
-        data_type: column.data_type.to_string(),
-        required: tables.requires(&column.name),
-    };
-    tables.columns.columns.iter().map(footer_column).collect()
+    fn new_scratch(&self) -> Result<Scratch, Error> {
+        let making = self.making(&mut Known::new());
+        let writers = Writers::new(&self.pipeline, &making.schema)?;
+        Ok(Scratch::new(writers, Tables::new(making, Arc::clone(&self.pipeline))?))
+    }
 }

@@ -22,6 +22,7 @@ mod salt;
 mod schemas;
 mod tables;
 mod target;
+mod versions;
 mod writers;
 
 pub use error::Error;

@@ -1,6 +1,7 @@
 //! From an event's bytes to the bytes of its objects, without I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -77,7 +78,8 @@ impl Ingest {
         let Scratch { reader, writers, tables } = &mut scratch;
         let event = reader.read(body)?;
         let source = self.check(&event)?;
-        let (known, _) = self.schemas.remembered(&named(writers, &event));
+        let (mut known, _) = self.schemas.remembered(&named(writers, &event));
+        self.prepare(&mut known, writers, tables)?;
         let staged = self.plan_event(&event, &source, &known, writers, tables, minute)?;
         // After a failure rows of it may be left behind: those buffers are not kept.
         self.keep(scratch);
@@ -93,10 +95,21 @@ impl Ingest {
         let Scratch { reader, writers, tables } = &mut scratch;
         let event = reader.read(body)?;
         let source = self.check(&event)?;
-        let known = self.schemas.look_up(&named(writers, &event), event.names_schemas(), within).await?;
+        let mut known = self.schemas.look_up(&named(writers, &event), event.names_schemas(), within).await?;
+        self.prepare(&mut known, writers, tables)?;
         let staged = self.plan_event(&event, &source, &known, writers, tables, minute)?;
         self.keep(scratch);
         Ok(staged)
+    }
+
+    /// Makes sure that the columns are there of all that the event's records are written with.
+    fn prepare(&self, known: &mut Known, writers: &mut Writers, tables: &mut Tables) -> Result<(), Error> {
+        let making = self.making(known);
+        if !Arc::ptr_eq(tables.making(), &making) {
+            *tables = Tables::new(making, Arc::clone(&self.pipeline))?;
+            writers.forget();
+        }
+        Ok(())
     }
 
     /// Where an event of this pipeline comes from.

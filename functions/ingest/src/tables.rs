@@ -36,7 +36,7 @@ const ROWS_EACH: usize = 64;
 /// What makes the rows of a pipeline's tables.
 #[derive(Debug)]
 pub(crate) struct Making {
-    /// What the footer says of the columns.
+    /// What the footer, which is of all tables, says of the columns.
     pub(crate) footer: Vec<footer::Column>,
     /// What columns are made of.
     pub(crate) reader: Reader,
@@ -47,6 +47,25 @@ pub(crate) struct Making {
 }
 
 impl Making {
+    pub(crate) fn new(reader: Reader, schema: Schema, columns: columns::Tables, salt: Option<Secret>) -> Self {
+        let former = columns::former_sources(&reader, &columns.columns);
+        let column = |column: &columns::Column| footer::Column {
+            name: column.name.clone(),
+            source: column.source.clone(),
+            source_name: column.source_name.clone(),
+            former: former.get(&column.source).cloned().unwrap_or_default(),
+            data_type: column.data_type.to_string(),
+            required: columns.requires(&column.name),
+        };
+        let footer = columns.columns.columns.iter().map(column).collect();
+        Self { footer, reader, schema, columns, salt }
+    }
+
+    /// The same with the columns that records of other versions bring.
+    pub(crate) fn with(&self, reader: Reader, columns: columns::Tables) -> Self {
+        Self::new(reader, self.schema.clone(), columns, self.salt.clone())
+    }
+
     /// The columns of a table.
     fn columns(&self, table: &str) -> &Columns {
         self.columns.of(table.rsplit_once('.').map_or(table, |(_, name)| name))

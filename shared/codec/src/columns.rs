@@ -1,6 +1,7 @@
 //! The columns that a table gets from a message and from what the pipeline file says about it.
 
 mod defaults;
+mod evolution;
 mod plan;
 mod tables;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::{Described, ROOT};
 
+pub use evolution::united;
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
 

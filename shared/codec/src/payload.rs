@@ -149,6 +149,34 @@ impl Reader {
         }
     }
 
+    /// What payloads of this schema and of another version of it are read as: with the fields of both. Nothing where it is that
+    /// already.
+    #[must_use]
+    pub fn united(&self, version: &Schema) -> Option<Self> {
+        match (self, version) {
+            (Self::Protobuf { name, described }, Schema::Protobuf(message)) => {
+                let described = described.united(&message.describe())?;
+                Some(Self::Protobuf { name: name.clone(), described })
+            }
+            (Self::Avro(own), Schema::Avro(other)) => own.united(other).map(Self::Avro),
+            _ => None,
+        }
+    }
+
+    /// Why no record that was written with a schema can be rows of these columns, where that is so.
+    pub(crate) fn unlike(&self, writer: &Schema, columns: &Columns) -> Option<String> {
+        match (self, writer) {
+            (Self::Protobuf { described, .. }, Schema::Protobuf(writer)) => {
+                let (index, reason) = protobuf::misfits(writer, described, columns).into_iter().next()?;
+                let name = columns.columns.get(index).map_or("", |column| &column.name);
+                Some(format!("column `{name}`: {reason}"))
+            }
+            // Which of them can, each record tells.
+            (Self::Avro(_), Schema::Avro(_)) => None,
+            _ => Some("it is of another format".to_owned()),
+        }
+    }
+
     /// What decodes payloads that were written with this schema, with the salt of columns whose values are hashed.
     ///
     /// # Errors

@@ -245,6 +245,8 @@ pub enum Fields {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownFields {
+    /// They become columns, once a registry says what they are: a version of the schema that a record names has them.
+    Add,
     /// Skipped.
     Ignore,
     /// Kept in the column `_rest`, a map of strings.

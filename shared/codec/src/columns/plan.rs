@@ -87,6 +87,7 @@ fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &
     let rest = source.rest;
     let mut planner =
         Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    planner.rename_exclusions();
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
     planner.exploded = value.and_then(|value| value.explode.as_ref()).and_then(|path| planner.exploded(path));
@@ -566,6 +567,12 @@ impl Planner<'_> {
         if let Some(at) = self.source.fields(record).find(|at| named(*at) == name) {
             return Ok(at);
         }
+        // What a field was called means it as long as no other is called so.
+        let mut former =
+            self.source.fields(record).filter(|at| self.source.field(*at).former.iter().any(|id| id == name));
+        if let (Some(at), None) = (former.next(), former.next()) {
+            return Ok(at);
+        }
         let (case, full_name) = (self.table.column_case, &self.source.record(record).name);
         let mut folded = self.source.fields(record).filter(|at| naming::fold(case, named(*at)) == name);
         match (folded.next(), folded.next()) {
@@ -581,6 +588,23 @@ impl Planner<'_> {
                 Err(format!("{full_name} has no field `{name}`{hint}"))
             }
         }
+    }
+
+    /// What is left out stays so under a name that it has got since.
+    fn rename_exclusions(&mut self) {
+        let mut excluded = std::mem::take(&mut self.defaults.excluded);
+        for excluded in &mut excluded {
+            let mut record = ROOT;
+            for segment in &mut excluded.path {
+                let Ok(at) = self.find(record, segment) else { break };
+                let field = self.source.field(at);
+                if field.former.contains(segment) {
+                    segment.clone_from(&field.name);
+                }
+                record = field.value.inside().unwrap_or(usize::MAX);
+            }
+        }
+        self.defaults.excluded = excluded;
     }
 
     /// What has no default type is declared or left out.

@@ -79,7 +79,7 @@ impl Decoder {
             root: program.root,
             batch: Batch::new(program.plan, columns),
             foreign: match columns.unknown_fields {
-                UnknownFields::Ignore => Foreign::Skip,
+                UnknownFields::Ignore | UnknownFields::Add => Foreign::Skip,
                 UnknownFields::Rest => Foreign::Keep { retyped: columns.columns.iter().all(|c| c.pii.is_none()) },
                 UnknownFields::DeadLetter => Foreign::Refuse,
             },

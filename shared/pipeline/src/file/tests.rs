@@ -464,6 +464,11 @@ fn unknown_fields_have_a_column_of_their_own() {
         &["4:13 reserved makes the column `_rest` itself"],
     );
     table("columns = { _rest = \"a\" }", &[]);
+    table("unknown_fields = \"add\"", &["3:18 invalid takes a schema in a registry"]);
+    let registered = VALUE.replace("proto = \"x.proto\", message", "registry = \"main\", name = \"x\", message");
+    let unknown = |line: &str| parse_named(&format!("{TABLE}{line}{SOURCE}{registered}")).unwrap().table.unknown_fields;
+    assert_eq!(unknown("unknown_fields = \"add\"\n"), UnknownFields::Add);
+    assert_eq!((unknown(""), unknown("unknown_fields = \"ignore\"\n")), (UnknownFields::Add, UnknownFields::Ignore));
     table("unknown_fields = \"rst\"", &["3:18 invalid did you mean \"rest\"?"]);
 }
 

@@ -16,7 +16,7 @@ use model::coverage::Filtered;
 use model::failure::Kind;
 use model::secret::Secret;
 use pipeline::Environment;
-use pipeline::resolved::{Format, Pipeline};
+use pipeline::resolved::{Format, Pipeline, UnknownFields};
 use pipeline::route::{Part, Route};
 use registry::{Registries, Wanted};
 
@@ -91,6 +91,7 @@ pub(crate) struct Reader {
 
 /// What reads payloads that are written with one schema.
 struct Writer {
+    schema: Payload,
     filter: Option<Filter>,
     decoder: Decoder,
     router: Option<Router>,
@@ -100,15 +101,16 @@ impl Writer {
     fn new(
         pipeline: &Pipeline,
         reader: &payload::Reader,
-        schema: &Payload,
+        schema: Payload,
         tables: &Tables,
         salt: Option<&Secret>,
     ) -> Result<Self, codec::Error> {
-        let router = pipeline.route.as_ref().map(|route| Router::new(route, reader, schema, tables));
+        let router = pipeline.route.as_ref().map(|route| Router::new(route, reader, &schema, tables));
         Ok(Self {
-            filter: reader.filter(schema, &tables.columns)?,
-            decoder: reader.decoder(schema, &tables.columns, salt)?,
+            filter: reader.filter(&schema, &tables.columns)?,
+            decoder: reader.decoder(&schema, &tables.columns, salt)?,
             router: router.transpose()?,
+            schema,
         })
     }
 }
@@ -138,7 +140,7 @@ impl Reader {
             }
         })?;
         let reader = schema.reader();
-        let own = Writer::new(&pipeline, &reader, &schema, &tables, salt.as_ref()).map_err(|e| codec_failure(&e))?;
+        let own = Writer::new(&pipeline, &reader, schema, &tables, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let texts = Texts::new(&tables.columns, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let by_topic = pipeline.route.iter().flat_map(Route::parts).any(|part| *part == Part::Topic);
         let value = &pipeline.value;
@@ -170,7 +172,9 @@ impl Reader {
             Ok(number) => self.writers.get_mut(number),
             Err(rejected) => return Ok(dead(rejected)),
         };
-        let Some(Writer { filter, decoder, router }) = writer else { return Ok(Decoded::Filtered(Filtered::Filter)) };
+        let Some(Writer { filter, decoder, router, .. }) = writer else {
+            return Ok(Decoded::Filtered(Filtered::Filter));
+        };
         match filter.as_mut().map_or(Ok(true), |filter| filter.takes(&payload)) {
             Ok(true) => {}
             Ok(false) => return Ok(Decoded::Filtered(Filtered::Filter)),
@@ -225,16 +229,35 @@ impl Reader {
         let named = (format == Format::Protobuf).then(|| self.reader.name());
         let found = match Written::compile(&registered, format).and_then(|written| written.schema(message, named)) {
             Err(rejected) => Err(rejected),
-            Ok(schema) => match Writer::new(&self.pipeline, &self.reader, &schema, &self.tables, self.salt.as_ref()) {
-                Ok(writer) => {
-                    self.writers.push(writer);
-                    Ok(self.writers.len() - 1)
-                }
-                Err(error) => Err(error.unlike().map_err(|error| codec_failure(&error))?),
-            },
+            Ok(schema) => self.add(schema).map_err(|error| codec_failure(&error))?,
         };
         self.found.insert((reference, message), found.clone());
         Ok(found)
+    }
+
+    /// One more writer, with the columns that it brings where the pipeline adds such.
+    fn add(&mut self, schema: Payload) -> Result<Result<usize, Rejected>, codec::Error> {
+        let (pipeline, salt) = (&self.pipeline, self.salt.as_ref());
+        if pipeline.table.unknown_fields == UnknownFields::Add {
+            match columns::united(pipeline, &self.reader, &self.tables, &schema) {
+                Ok(None) => {}
+                Ok(Some((reader, tables))) => {
+                    let known = self.writers.iter().map(|writer| writer.schema.clone());
+                    let writers = known.map(|known| Writer::new(pipeline, &reader, known, &tables, salt));
+                    self.writers = writers.collect::<Result<_, _>>()?;
+                    self.texts = Texts::new(&tables.columns, salt)?;
+                    (self.reader, self.tables) = (reader, tables);
+                }
+                Err(rejected) => return Ok(Err(rejected)),
+            }
+        }
+        match Writer::new(pipeline, &self.reader, schema, &self.tables, salt) {
+            Ok(writer) => {
+                self.writers.push(writer);
+                Ok(Ok(self.writers.len() - 1))
+            }
+            Err(error) => error.unlike().map(Err),
+        }
     }
 }
 

@@ -68,7 +68,6 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         ("table", "exclude = [\"ssn\"]", Ok(())),
         ("table", "unknown_fields = \"ignore\"", Ok(())),
         ("table", "unknown_fields = \"dead-letter\"", Ok(())),
-        ("table", "unknown_fields = \"add\"", Err("unknown_fields = \"add\"")),
         ("table", "unknown_fields = \"rest\"", Ok(())),
         ("table", "column_case = \"snake\"", Ok(())),
         ("table", "types = \"iceberg\"", Ok(())),
