@@ -420,6 +420,9 @@ impl Fold {
         let spoken = plan.judgement.admitted.iter().zip(&plan.judgement.stale);
         let speaks = intake.objects.iter().zip(spoken).filter(|(_, (a, s))| !a.is_empty() || !s.is_empty());
         let footers = speaks.map(|(found, _)| &found.footer).filter(|footer| footer.table(&name).is_some());
+        // The table was made from the newest one, whether it has rows for it or not.
+        let newest = intake.newest().filter(|_| state.binding.is_none()).map(|found| &found.footer);
+        let footers = footers.chain(newest);
         evolve(&self.pipeline.table, metadata, &binding, footers)
     }
 
