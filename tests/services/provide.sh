@@ -23,6 +23,9 @@ VENV=$FRAZIL_CACHE/venv
 S3_VENV=$FRAZIL_CACHE/venv-s3
 KAFKA_VERSION=$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$ROOT/tests/services/pom.xml")
 KAFKA_JARS=$FRAZIL_CACHE/kafka-$KAFKA_VERSION
+FRAMING=$ROOT/tests/interop/framing
+FRAMING_VENV=$FRAZIL_CACHE/venv-framing
+GLUE_JARS=$FRAZIL_CACHE/glue-serde
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -74,6 +77,24 @@ need_s3() {
   rm -rf "$S3_VENV"
   python3 -m venv "$S3_VENV" >&2 || { rm -rf "$S3_VENV" && apt_get python3-venv && python3 -m venv "$S3_VENV" >&2; } || return 1
   "$S3_VENV/bin/pip" install -q --disable-pip-version-check -r "$pins" </dev/null >&2 && cp "$pins" "$S3_VENV/.pins"
+}
+
+# Other people's serializers: AWS's as jars by Maven, Confluent's and protobuf's compiler in an environment of their own.
+need_serializers() {
+  local pins=$FRAMING/requirements.txt
+  need_jdk || return 1
+  if ! cmp -s "$FRAMING/pom.xml" "$GLUE_JARS/.pom"; then
+    command -v mvn >/dev/null || apt_get maven || return 1
+    say "fetching AWS's serializer for the Glue Schema Registry with Maven into $GLUE_JARS"
+    rm -rf "$GLUE_JARS"
+    mvn -q -B -f "$FRAMING/pom.xml" dependency:copy-dependencies -DoutputDirectory="$GLUE_JARS" -DincludeScope=runtime \
+      </dev/null >&2 && cp "$FRAMING/pom.xml" "$GLUE_JARS/.pom" || return 1
+  fi
+  cmp -s "$pins" "$FRAMING_VENV/.pins" && return 0
+  say "installing tests/interop/framing/requirements.txt into $FRAMING_VENV"
+  rm -rf "$FRAMING_VENV"
+  python3 -m venv "$FRAMING_VENV" >&2 || { rm -rf "$FRAMING_VENV" && apt_get python3-venv && python3 -m venv "$FRAMING_VENV" >&2; } || return 1
+  "$FRAMING_VENV/bin/pip" install -q --disable-pip-version-check -r "$pins" </dev/null >&2 && cp "$pins" "$FRAMING_VENV/.pins"
 }
 
 # start_s3 DIR: starts it on a free loopback port; sets S3_PID, which stop_s3 ends, and S3_ENDPOINT.

@@ -18,7 +18,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("staging", &["model"]),
     ("table", &["model", "pipeline"]),
     ("merge", &["model"]),
-    ("aws", &["model", "staging", "table"]),
+    ("registry", &["model", "codec"]),
+    ("aws", &["model", "staging", "table", "registry"]),
     ("kafka", &["model"]),
     ("runtime", &["model"]),
     ("ingest", &["model", "pipeline", "codec", "staging", "runtime"]),
@@ -56,6 +57,7 @@ const TESTKIT: &str = "testkit";
 const RESTRICTED: &[(&str, &[&str])] = &[
     ("iceberg", &["table", "aws", "fold", "maintain", "frazil", TESTKIT]),
     ("aws-config", &["aws", "frazil"]),
+    ("aws-sdk-glue", &["aws", "frazil"]),
     ("aws-sdk-s3", &["aws", "frazil"]),
     ("aws-sigv4", &["aws", "frazil"]),
     ("datafusion", &["frazil"]),
@@ -221,6 +223,30 @@ fn the_store_on_s3_built_alone_links_no_table_library() {
     let unwanted = ["iceberg", "table", "rusqlite", "aws-lc-rs", "openssl", "aws-sdk-sso"];
     assert_eq!(unwanted.iter().filter(|name| store.contains(**name)).collect::<Vec<_>>(), Vec::<&&str>::new());
     assert!(tree("storage").contains("iceberg"));
+}
+
+/// What ingest will take of registries: Glue's without S3's or Iceberg's libraries, Confluent's without the AWS SDK.
+#[test]
+fn each_registry_built_alone_links_its_own_client() {
+    let tree = |package: &str, features: &str| {
+        let args =
+            ["tree", "--edges", "normal", "--prefix", "none", "--format", "{p}", "--package", package, "--features"];
+        let tree = cargo(&[&args[..], &[features]].concat());
+        tree.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let check = |package: &str, features: &str, links: &[&str], not: &[&str]| {
+        let tree = tree(package, features);
+        for (names, expected) in [(links, true), (not, false)] {
+            for name in names {
+                let found = tree.iter().any(|linked| linked == name);
+                assert_eq!(found, expected, "{package} with the features {features:?}: {name}");
+            }
+        }
+    };
+    let always = ["iceberg", "table", "rusqlite", "aws-lc-rs", "openssl", "reqwest", "aws-sdk-s3"];
+    check("aws", "registry", &["aws-sdk-glue", "registry", "codec"], &always);
+    check("registry", "confluent", &["hyper-util", "rustls", "codec"], &[&always[..], &["aws-config"]].concat());
+    check("registry", "", &["codec"], &[&always[..], &["hyper", "rustls", "aws-config"]].concat());
 }
 
 /// `cargo demo` needs Rust and a C compiler, and no AWS SDK: it is to be quick the first time.

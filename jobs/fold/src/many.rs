@@ -48,6 +48,15 @@ pub(crate) struct Given {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// What a run knows of the tables beside the one that it folds.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// Topics that have begun anew in some of them.
+    pub(crate) begun: Vec<Epoch>,
+    /// Those whose keys are durable.
+    pub(crate) known: BTreeSet<TableName>,
+}
+
 /// A table that a run may fold.
 struct Candidate {
     state: Option<State>,
@@ -205,6 +214,7 @@ impl Fold {
             Some(last) => last.behind.is_empty() || last.behind.contains(name),
             None => true,
         };
+        let beside = Beside { begun, known };
         // Tables that were never folded come first: the others' listings then need not begin with the oldest object.
         let mut order: Vec<(TableName, Result<Candidate, Error>)> = candidates.into_iter().collect();
         order.sort_by_key(|(_, candidate)| !candidate.as_ref().is_ok_and(Candidate::is_new));
@@ -248,7 +258,7 @@ impl Fold {
                 !candidate.is_new() || low_minute.is_none() || mutation::on(Mutation::NewTableSharesListing);
             let given = is_listed.then(|| Given { state: candidate.state, shared: Arc::clone(&shared) });
             // Not on this call's own stack: a fold of one table is a large future.
-            match Box::pin(self.of(&table).fold_one(budget, given, &begun)).await {
+            match Box::pin(self.of(&table).fold_one(budget, given, &beside)).await {
                 Ok(one) => report.beside(one),
                 Err(error) => report.tables.push(self.failed(&name, &error)),
             }

@@ -23,6 +23,10 @@ use crate::state::{Line, State, commit_of, passed_over, readable_settlement};
 /// How far the minute of an object may be ahead of the store's time when it was folded: ingest's clock may be wrong.
 const AHEAD_MICROS: i64 = 3 * 3_600_000_000;
 
+/// How long after the beginning of its minute an object is durable at the latest: ingest writes it anew otherwise. One minute more
+/// is for what the store's time is off.
+const DURABLE_MICROS: i64 = 6 * 60_000_000;
+
 /// A table with what is known of its past.
 #[derive(Clone, Debug)]
 pub struct Retained {
@@ -108,11 +112,15 @@ impl Fold {
         if !then.undelivered.settled.contains(key) {
             let (passed, rows_at_dead) = then.passed(&footer.coverage, minute);
             need = passed;
+            let is_later = minute.start().plus_micros(DURABLE_MICROS) > then.ledger.settled_at;
+            if need == Need::Settled && is_later && !self.is_whole(then, key, minute).await? {
+                need = Need::Unproved;
+            }
             if rows_at_dead && !self.is_whole(then, key, minute).await? {
                 need = need.max(if then.whole.is_broken { Need::Unproved } else { Need::Unsettled });
             }
         }
-        if need == Need::Settled && self.contradicts(then, key, minute, footer).await? {
+        if need != Need::Unsettled && self.contradicts(then, key, minute, footer).await? {
             need = Need::Unsettled;
         }
         Ok(need)

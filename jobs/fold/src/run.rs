@@ -13,7 +13,7 @@ use model::coordinate::TopicPartition;
 use model::failure::Kind;
 use model::id::{Ids, PipelineId};
 use model::interval::Intervals;
-use model::ledger::{Counts, Epoch, Ledger};
+use model::ledger::{Counts, Ledger};
 use model::mutation::{self, Mutation};
 use model::run::{Failure, Run, Stage};
 use model::verdict::{Judgement, Known, Undelivered};
@@ -36,7 +36,7 @@ use crate::dedup::{self, Candidates};
 use crate::error::Error;
 use crate::evidence;
 use crate::intake::{self, Found, Intake};
-use crate::many::Given;
+use crate::many::{Beside, Given};
 use crate::pause;
 use crate::plan::{Plan, plan};
 use crate::report::{Report, TableFailure, TableReport};
@@ -152,6 +152,18 @@ impl Fold {
         outcome
     }
 
+    /// Whether a fold could go on from the table as it stands; of many tables, the one that this fold is of.
+    ///
+    /// # Errors
+    /// What a fold would stop at before it looked at anything staged; the store's and the catalog's.
+    pub async fn stands(&self) -> Result<(), Error> {
+        let (store, name) = (self.store.as_ref(), &self.pipeline.table.name);
+        match self.catalog.load(name).await? {
+            None => state::never_another(store, &self.id, name, None).await,
+            Some(loaded) => State::read(store, &self.pipeline, &self.id, loaded).await.map(drop),
+        }
+    }
+
     /// Folds until nothing waits, in as many runs as the budget asks for, each with a commit of its own. `each` is given the
     /// report of every run as it ends; the answer is their sum. A dry run is one run: it changes nothing that a second one
     /// would find.
@@ -182,23 +194,23 @@ impl Fold {
     async fn fold(&self, budget: Budget, last: Option<&Run>) -> Result<Report, Error> {
         match self.pipeline.has_many() {
             true => self.fold_many(budget, last).await,
-            false => self.fold_one(budget, None, &[]).await,
+            false => self.fold_one(budget, None, &Beside::default()).await,
         }
     }
 
     /// Folds into one table. What is `given` was found of it before; one without a ledger starts with the epochs that have
-    /// `begun` in others.
+    /// begun in those `beside` it.
     pub(crate) async fn fold_one(
         &self,
         budget: Budget,
         mut given: Option<Given>,
-        begun: &[Epoch],
+        beside: &Beside,
     ) -> Result<Report, Error> {
         let mut report = Report { runs: 1, ..Report::default() };
         let mut damaged: BTreeMap<String, String> = BTreeMap::new();
         let mut attempts = 0;
         loop {
-            match self.attempt(&damaged, budget, &mut report, given.take(), begun).await? {
+            match self.attempt(&damaged, budget, &mut report, given.take(), beside).await? {
                 Ended::Done(table) => {
                     report.tables.push(*table);
                     return Ok(report);
@@ -230,12 +242,12 @@ impl Fold {
         budget: Budget,
         report: &mut Report,
         given: Option<Given>,
-        begun: &[Epoch],
+        beside: &Beside,
     ) -> Result<Ended, Error> {
         let read = async |loaded| {
             let mut state = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
             if state.first_run {
-                state.ledger.epochs = begun.to_vec();
+                state.ledger.epochs.clone_from(&beside.begun);
             }
             Ok::<_, Error>(state)
         };
@@ -243,7 +255,7 @@ impl Fold {
         let state = match given.flatten() {
             Some(mut state) => {
                 if state.first_run {
-                    state.ledger.epochs = begun.to_vec();
+                    state.ledger.epochs.clone_from(&beside.begun);
                 }
                 Some(state)
             }
@@ -265,7 +277,7 @@ impl Fold {
             Some(state) => state.folded(self.store.as_ref(), &self.id).await?,
             None => BTreeSet::new(),
         };
-        let empty = Ledger { epochs: begun.to_vec(), ..Ledger::empty(Timestamp::from_micros(0).minute()) };
+        let empty = Ledger { epochs: beside.begun.clone(), ..Ledger::empty(Timestamp::from_micros(0).minute()) };
         let ledger = Some(state.as_ref().map_or(&empty, |s| &s.ledger));
         let asked = shared.as_ref().map_or_else(|| self.clock.now(), |shared| shared.asked);
         let shared = shared.as_deref();
@@ -283,7 +295,7 @@ impl Fold {
         report.quarantined = intake.quarantined.iter().map(|(key, _, why)| (key.clone(), why.clone())).collect();
         report.foreign_keys = intake.foreign.len() as u64;
 
-        self.own_tables(&intake).await?;
+        self.own_tables(&intake, beside).await?;
         if self.pipeline.route.is_some() && shared.is_none() {
             let own = self.pipeline.table.name.to_string();
             let tables = intake.objects.iter().flat_map(|found| &found.footer.tables).filter(|table| table.rows > 0);
@@ -371,11 +383,12 @@ impl Fold {
 
     /// Rows staged for a table that is not the pipeline's would be settled here without being anywhere. Those that are for
     /// another of its tables must not be forgotten.
-    async fn own_tables(&self, intake: &Intake) -> Result<(), Error> {
+    async fn own_tables(&self, intake: &Intake, beside: &Beside) -> Result<(), Error> {
         if self.pipeline.route.is_none() {
             return evidence::own_table(&self.pipeline.table.name, intake);
         }
-        let mut known = BTreeSet::from([self.pipeline.table.name.clone()]);
+        let mut known = beside.known.clone();
+        known.insert(self.pipeline.table.name.clone());
         let tables = intake.objects.iter().flat_map(|found| &found.footer.tables).filter(|table| table.rows > 0);
         let names: BTreeSet<&str> = tables.map(|table| table.name.as_str()).collect();
         self.meet(names, &mut known).await

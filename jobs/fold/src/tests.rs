@@ -16,8 +16,8 @@ use model::interval::{Interval, Intervals};
 use model::stored::Tag;
 use model::verdict::Origin;
 use pipeline::resolved::{
-    ColumnCase, Exists, Fields, Fold as Triggers, Format, Framing, Mode, PartitionField, Pipeline, Schema as Source,
-    Source as Topics, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
+    ColumnCase, Exists, Fields, Fold as Triggers, Format, Framing, Indexes, Mode, PartitionField, Pipeline,
+    Schema as Source, Source as Topics, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
 };
 use staging::footer::{Column, Footer};
 use staging::key::{ObjectHash, StagedKey};
@@ -221,6 +221,7 @@ fn pipeline() -> Pipeline {
         value: Value {
             format: Format::Protobuf,
             framing: Framing::Bare,
+            indexes: Indexes::Zigzag,
             schema: Source::Proto { path: "orders.proto".into(), message: "Order".to_owned() },
             filter: None,
             explode: None,

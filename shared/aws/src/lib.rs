@@ -2,7 +2,8 @@
 //!
 //! Entry point: [`s3::S3`], one client, made from the SDK's own chain of settings and credentials. [`s3::S3::store`]
 //! makes a `staging` store of a bucket; with the feature `storage`, [`s3::S3::file_io`] makes Iceberg's files of it.
-//! [`msk::Signer`] makes tokens for the brokers of Amazon MSK.
+//! [`msk::Signer`] makes tokens for the brokers of Amazon MSK. [`schemas::GlueSchemas`] is `registry`'s source over the
+//! Glue Schema Registry.
 //!
 //! Every feature stands alone, so that ingest takes the store and never links `iceberg`. Nothing here reads the
 //! environment but the SDK, and nothing here says a secret: messages hold names, codes and what the service wrote.
@@ -11,5 +12,7 @@
 pub mod msk;
 #[cfg(feature = "store")]
 pub mod s3;
-#[cfg(any(feature = "msk", feature = "store"))]
+#[cfg(feature = "registry")]
+pub mod schemas;
+#[cfg(any(feature = "msk", feature = "registry", feature = "store"))]
 mod sdk;

@@ -6,10 +6,15 @@ mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::collections::{BTreeMap, HashSet};
+
 use pipeline::expectation::Expectations;
+use pipeline::path;
 use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
 use pipeline::types::Type;
 use serde::{Deserialize, Serialize};
+
+use crate::source::{Described, ROOT};
 
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
@@ -26,10 +31,10 @@ pub struct Columns {
     /// Which records are taken; all where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filter>,
-    /// The field numbers that lead to the repeated field of which each element becomes a row. Columns whose paths begin with
-    /// these are made of the element; others are the same in every row of a record.
+    /// The repeated field of which each element becomes a row, as a column's `source` names it. Columns whose paths begin
+    /// with its path are made of the element; others are the same in every row of a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explode: Option<Vec<u32>>,
+    pub explode: Option<String>,
 }
 
 /// A field of the payload.
@@ -57,8 +62,9 @@ pub struct Filter {
 pub struct Column {
     /// Its name in the table.
     pub name: String,
-    /// Where its value comes from, in terms that a rename of source fields doesn't change: `value:6.1` is field 1 of the
-    /// message in field 6; `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at` are the record's own, `@key` its
+    /// Where its value comes from, in terms that a rename of source fields doesn't change where the format has such:
+    /// `value:6.1` is field 1 of the protobuf message in field 6; `value:team.name` the field `name` of the Avro record in the
+    /// field `team`, whose earlier names [`former_sources`] tells; `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at` are the record's own, `@key` its
     /// key, `@header.city` its header `city`; `@rest` is what the schema does not know. Behind what is hashed or cut stands `|hash` or `|last4`. Of several columns of one source each has `#` and its name behind it.
     pub source: String,
     /// The same for people: `team.name`, `@topic`. Nothing is behind the names.
@@ -128,18 +134,112 @@ impl Columns {
     }
 }
 
+impl Field {
+    /// It as the only column there is, of strings, where the columns that it was found beside have theirs.
+    pub(crate) fn alone(&self, beside: &Columns) -> Columns {
+        let column = Column {
+            name: "text".to_owned(),
+            source: self.source.clone(),
+            source_name: self.source_name.clone(),
+            data_type: Type::String,
+            required: false,
+            doc: None,
+            expect: Expectations::default(),
+            pii: None,
+        };
+        Columns {
+            columns: vec![column],
+            column_case: beside.column_case,
+            unknown_fields: UnknownFields::Ignore,
+            filter: None,
+            explode: None,
+        }
+    }
+}
+
+impl Filter {
+    /// The field, and its values that are taken.
+    pub(crate) fn parts(&self) -> (Field, HashSet<Box<[u8]>>) {
+        let field = Field { source: self.source.clone(), source_name: self.source_name.clone() };
+        (field, self.values.iter().map(|text| text.as_bytes().into()).collect())
+    }
+}
+
 impl Column {
     /// Whether it holds the fields that the schema does not know.
     pub(crate) fn is_rest(&self) -> bool {
         self.source == REST_SOURCE
     }
 
+    /// Whether its value comes from the payload.
+    pub(crate) fn is_of_payload(&self) -> bool {
+        self.source.starts_with(VALUE)
+    }
+
     /// The field numbers that lead to its value; none for a column that the record itself fills. An unreadable source
     /// is an empty path, which no message has.
     #[must_use]
     pub fn value_path(&self) -> Option<Vec<u32>> {
-        let path = self.source.strip_prefix(VALUE)?;
-        let path = path.split([NAMED, TREATED]).next().unwrap_or(path);
-        Some(path.split('.').map(str::parse).collect::<Result<_, _>>().unwrap_or_default())
+        numbers(&self.source)
+    }
+
+    /// The names that lead to its value, where fields are found by their names; none for a column that the record itself
+    /// fills. An unreadable source is an empty path, which no record has.
+    #[must_use]
+    pub fn value_names(&self) -> Option<Vec<String>> {
+        names(&self.source)
     }
 }
+
+/// The field numbers of a source in the payload.
+pub(crate) fn numbers(source: &str) -> Option<Vec<u32>> {
+    let (path, _) = split(source)?;
+    Some(path.split('.').map(str::parse).collect::<Result<_, _>>().unwrap_or_default())
+}
+
+/// The field names of a source in the payload.
+pub(crate) fn names(source: &str) -> Option<Vec<String>> {
+    let (path, _) = split(source)?;
+    Some(path::parse(path).unwrap_or_default())
+}
+
+/// The path of a source in the payload, and what stands behind it: quoted names may hold anything.
+fn split(source: &str) -> Option<(&str, &str)> {
+    let path = source.strip_prefix(VALUE)?;
+    let mut quoted = false;
+    let end = path.find(|c| {
+        quoted ^= c == '"';
+        !quoted && (c == NAMED || c == TREATED)
+    });
+    Some(path.split_at(end.unwrap_or(path.len())))
+}
+
+/// The sources that a table may know columns by which come from renamed fields, for each source that has such: the same
+/// path with one or several of its fields under an earlier name. A table binds a column to its source when it first sees
+/// it; one whose source it has not seen is the column of a former source, where it has seen one of these.
+#[must_use]
+pub fn former_sources<S: Described + ?Sized>(schema: &S, columns: &Columns) -> BTreeMap<String, Vec<String>> {
+    let schema = schema.describe();
+    let found = columns.columns.iter().filter_map(|column| {
+        let (path, behind) = split(&column.source)?;
+        let mut written: Vec<Vec<String>> = vec![Vec::new()];
+        let mut record = ROOT;
+        for id in path::parse(path).ok()? {
+            let field = schema.record(record).fields.iter().find(|field| field.id == id)?;
+            let ids = || std::iter::once(&field.id).chain(&field.former);
+            written = written
+                .iter()
+                .flat_map(|path| ids().map(move |id| [path.as_slice(), std::slice::from_ref(id)].concat()))
+                .take(FORMER_MAX)
+                .collect();
+            record = field.value.inside().unwrap_or(usize::MAX);
+        }
+        // The first is the source itself.
+        let former = written.iter().skip(1).map(|ids| format!("{VALUE}{}{behind}", path::text(ids)));
+        Some((column.source.clone(), former.collect::<Vec<_>>())).filter(|(_, former)| !former.is_empty())
+    });
+    found.collect()
+}
+
+/// Former sources of one column: more are not looked for.
+const FORMER_MAX: usize = 64;

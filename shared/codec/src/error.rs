@@ -34,6 +34,18 @@ pub enum Error {
         /// The names there are, the file's own first.
         available: Vec<String>,
     },
+    /// A format that does not come in this framing.
+    #[error("this framing can't be read: {reason}")]
+    Framing {
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A schema that a registry keeps: it is looked up first.
+    #[error("the schema `{name}` is kept in a registry, and this command reads schemas from files")]
+    Registered {
+        /// Its name there.
+        name: String,
+    },
     /// Columns that were planned for another message or another version of it.
     #[error("these columns can't be filled from the message {message}: {reason}")]
     Columns {
@@ -61,6 +73,8 @@ impl Error {
             Self::Read { .. }
             | Self::Schema { .. }
             | Self::UnknownMessage { .. }
+            | Self::Framing { .. }
+            | Self::Registered { .. }
             | Self::Columns { .. }
             | Self::NoSalt { .. } => Kind::Misconfigured,
             Self::Batch(_) => Kind::Bug,

@@ -1,23 +1,33 @@
 //! Payload bytes to Arrow columns.
 //!
-//! Entry points: [`protobuf::schema`] loads a message descriptor, [`columns::plan_records`] decides a table's columns from
-//! it and from the pipeline's `[value]` and `[table]` blocks, [`protobuf::Filter`] tells which payloads are taken, and
-//! [`protobuf::Decoder`] turns them into record batches of these columns, one row a payload or one for each element of a
-//! repeated field. [`texts::Texts`] makes columns of keys and headers. A record that does not fit leaves no trace and comes
+//! Entry points: [`protobuf::schema`] loads a message descriptor, [`avro::schema`] an Avro schema; [`columns::plan_records`]
+//! decides a table's columns from what either says of itself ([`source`]) and from the pipeline's `[value]` and `[table]`
+//! blocks; a [`payload::Filter`] tells which payloads are taken, and a [`payload::Decoder`] turns them into record batches of
+//! these columns, one row a payload or one for each element of a repeated field. [`framing::Splitter`] takes off what
+//! surrounds a payload. [`texts::Texts`] makes columns of keys and headers. A record that does not fit leaves no trace and comes
 //! back as a [`Rejected`]; personal data leaves a hash or its end.
 //!
 //! This crate never talks to a service, never reads a clock, and never panics on what a payload or a schema holds.
 
 pub mod arrow_types;
+pub mod avro;
 pub mod columns;
 mod error;
 mod expectation;
+pub mod framing;
 mod naming;
+pub mod payload;
 mod pii;
 pub mod protobuf;
 mod rejection;
 pub mod routing;
+mod rows;
+pub mod schema;
+pub mod source;
+#[cfg(test)]
+mod testing;
 pub mod texts;
+mod varint;
 
 use columns::Columns;
 use model::secret::Secret;

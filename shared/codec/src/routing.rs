@@ -1,10 +1,9 @@
 //! Which table a record goes to, by its topic, its headers and its value.
 
 use pipeline::route::{self, Part, Route};
-use prost_reflect::MessageDescriptor;
 
 use crate::columns::{Columns, Field, Tables};
-use crate::protobuf::OneText;
+use crate::payload::{OneText, Schema};
 use crate::{Class, Error, Rejected};
 
 /// Names each record's table.
@@ -19,17 +18,18 @@ pub struct Router {
 enum Source {
     Text(String),
     Topic,
-    Field { text: Box<OneText>, path: String },
+    Field { text: OneText, path: String },
     Header(String),
 }
 
 impl Router {
     /// # Errors
-    /// [`Error::Columns`] when the columns were planned with another route, or for another message.
-    pub fn new(route: &Route, message: &MessageDescriptor, tables: &Tables) -> Result<Self, Error> {
+    /// [`Error::Columns`] when the columns were planned with another route, or for another schema.
+    pub fn new(route: &Route, schema: &(impl Clone + Into<Schema>), tables: &Tables) -> Result<Self, Error> {
+        let schema = schema.clone().into();
         let mut fields = tables.route.iter();
-        let namespace = sources(&route.namespace, &mut fields, message, &tables.columns)?;
-        let own = sources(&route.name, &mut fields, message, &tables.columns)?;
+        let namespace = sources(&route.namespace, &mut fields, &schema, &tables.columns)?;
+        let own = sources(&route.name, &mut fields, &schema, &tables.columns)?;
         Ok(Self { namespace, own, name: String::new() })
     }
 
@@ -55,17 +55,22 @@ impl Router {
     }
 }
 
-/// Whether a catalog takes a name that a [`Router`] has put together. It is the same for the same name, which a caller may
-/// remember.
+/// A table's name with its namespace and the dot between them, in bytes: it is one segment of a key in the store.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Whether a catalog, and the store, take a name that a [`Router`] has put together. It is the same for the same name, which
+/// a caller may remember.
 ///
 /// # Errors
 /// Why not.
 pub fn check(name: &str) -> Result<(), Rejected> {
+    if name.len() > NAME_BYTES_MAX {
+        let message = format!("its table's name would have {} characters: at most {NAME_BYTES_MAX}", name.len());
+        return Err(unroutable("", &message));
+    }
     let (namespace, own) = name.split_once('.').unwrap_or((name, ""));
     if [namespace, own].into_iter().any(|part| route::check_name(part).is_err()) {
-        let message =
-            "its table's name would begin with another character than a letter or a digit, or be longer than 255";
-        return Err(unroutable("", message));
+        return Err(unroutable("", "its table's name would begin with another character than a letter or a digit"));
     }
     Ok(())
 }
@@ -73,7 +78,7 @@ pub fn check(name: &str) -> Result<(), Rejected> {
 fn sources<'f>(
     parts: &[Part],
     fields: &mut impl Iterator<Item = &'f Field>,
-    message: &MessageDescriptor,
+    schema: &Schema,
     columns: &Columns,
 ) -> Result<Vec<Source>, Error> {
     let source = |part: &Part| match part {
@@ -82,13 +87,10 @@ fn sources<'f>(
         Part::Header(name) => Ok(Source::Header(name.clone())),
         Part::Field(path) => {
             let field = fields.next().ok_or_else(|| Error::Columns {
-                message: message.full_name().to_owned(),
+                message: schema.name().to_owned(),
                 reason: format!("no field was found for `{}`", path.join(".")),
             })?;
-            Ok(Source::Field {
-                text: Box::new(OneText::new(message, field, columns)?),
-                path: field.source_name.clone(),
-            })
+            Ok(Source::Field { text: schema.one_text(field, columns)?, path: field.source_name.clone() })
         }
     };
     parts.iter().map(source).collect()

@@ -72,7 +72,7 @@ impl Texts {
         let mut texts = Self { columns: Vec::new(), keys: Vec::new(), headers: HashMap::new(), overfull: None };
         for column in &columns.columns {
             let place = texts.columns.len();
-            if column.value_path().is_some() {
+            if column.is_of_payload() {
                 continue;
             }
             let source = column.source_name.as_str();

@@ -6,6 +6,7 @@
 
 mod location;
 mod mapping;
+mod registries;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::reader::{Reader, Text};
 
 pub use location::Location;
 pub use mapping::{Kafka, Mapping, Start};
+pub use registries::Registry;
 
 /// The file's name, looked for upward.
 pub const FILE: &str = "frazil.toml";
@@ -58,6 +60,8 @@ pub struct Environment {
     pub kafka: Option<Kafka>,
     /// How records are handed over.
     pub mapping: Mapping,
+    /// Where schemas are kept.
+    pub registries: BTreeMap<String, Registry>,
 }
 
 /// Where a secret is: never the secret itself.
@@ -91,6 +95,7 @@ impl Environment {
             pii_salt: None,
             kafka: None,
             mapping: Mapping::default(),
+            registries: BTreeMap::new(),
         }
     }
 
@@ -295,6 +300,7 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
     let pii_salt = secret(reader, section, "pii_salt");
     let kafka = mapping::kafka(reader, section, root);
     let mapping = mapping::mapping(reader, section).unwrap_or_default();
+    let registries = registries::read(reader, section, root);
     Environment {
         name: name.to_owned(),
         root: Some(root.to_owned()),
@@ -306,6 +312,7 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
         pii_salt,
         kafka,
         mapping,
+        registries,
     }
 }
 
@@ -323,8 +330,9 @@ fn secret<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str) -> Opti
         Some((kind @ ("secretsmanager" | "ssm"), _)) => reader.not_yet(text.at, &format!("{name} = \"{kind}:…\"")),
         _ => {
             let message = format!(
-                "`{name}` says where the secret is, as in \"env:FRAZIL_PII_SALT\", the name of a variable; a secret itself never \
-                 stands in a file"
+                "`{name}` says where the secret is, as in \"env:FRAZIL_{}\", the name of a variable; a secret itself never stands \
+                 in a file",
+                name.to_ascii_uppercase()
             );
             reader.fault(text.at, code::INVALID, message);
         }

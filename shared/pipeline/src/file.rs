@@ -252,7 +252,8 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
         reader.fault(0, code::INVALID, message);
     }
     let source = block(reader, document, "source").map(|s| source::read(reader, s));
-    let value = block(reader, document, "value").map(|s| value::read(reader, s, &project_folder(environment, path)));
+    let project = project_folder(environment, path);
+    let value = block(reader, document, "value").map(|s| value::read(reader, s, &project, &environment.registries));
     let staging = schedule::staging(reader, document);
     let fold = schedule::fold(reader, document);
     let (table, route) = block(reader, document, "table").map(|s| table::read(reader, s, staging.as_ref())).unzip();

@@ -77,7 +77,7 @@ const VALUE: &[Key] = &[
     now("schema").table(SCHEMA),
     only("keep_raw", "false", &["true"]),
     later("unavailable"),
-    later("confluent_indexes"),
+    now("confluent_indexes"),
     now("filter").table(&[now("field"), now("in")]),
     now("explode"),
 ];
@@ -88,9 +88,9 @@ const SCHEMA: &[Key] = &[
     now("message"),
     later("avsc"),
     later("json_schema"),
-    later("registry"),
-    later("registries"),
-    later("name"),
+    now("registry"),
+    now("registries"),
+    now("name"),
 ];
 
 const TABLE: &[Key] = &[
@@ -180,14 +180,18 @@ const ENVIRONMENT: &[Key] = &[
     ]),
     now("vars").open(),
     later("spark").table(&[later("application"), later("role"), later("above")]),
-    later("registries").named(&[
-        later("kind"),
-        later("registry_name"),
-        later("assume_role"),
-        later("external_id"),
-        later("region"),
-        later("url"),
-        later("secret"),
+    now("registries").named(&[
+        now("kind"),
+        now("registry_name"),
+        now("assume_role"),
+        now("external_id"),
+        now("region"),
+        now("url"),
+        now("secret"),
+        now("ca"),
+        now("certificate"),
+        now("key"),
+        now("dir"),
     ]),
 ];
 

@@ -21,6 +21,7 @@ pub fn of(pipeline: &Pipeline, schemas: &BTreeMap<String, String>) -> Result<Str
     let mut pipeline = pipeline.clone();
     match &mut pipeline.value.schema {
         Schema::Proto { path, .. } | Schema::Descriptor { path, .. } => *path = PathBuf::new(),
+        Schema::Registered { .. } => {}
     }
     let document = serde_json::json!({ "pipeline": serde_json::to_value(&pipeline)?, "schemas": schemas });
     Ok(digest(canonical_json(&document).as_bytes()))

@@ -54,6 +54,9 @@ pub struct Value {
     pub format: Format,
     /// What surrounds the payload.
     pub framing: Framing,
+    /// How Confluent's framing names a message.
+    #[serde(default, skip_serializing_if = "Indexes::is_default")]
+    pub indexes: Indexes,
     /// Where its schema comes from.
     pub schema: Schema,
     /// Which records are taken; all where there is none.
@@ -80,17 +83,63 @@ pub struct Filter {
 pub enum Format {
     /// Protocol Buffers, proto2 and proto3.
     Protobuf,
+    /// Avro's binary encoding.
+    Avro,
+    /// JSON text.
+    Json,
+    /// The JSON messages of AWS's Database Migration Service.
+    Dms,
+    /// Debezium's change events, in JSON or Avro.
+    Debezium,
 }
 
 /// Framings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
+    /// Told apart record by record.
+    Auto,
     /// The value is the payload.
     Bare,
+    /// As AWS's Glue serializers write it: a version of a schema, by UUID.
+    Glue,
+    /// As Confluent's serializers write it: a schema's number before the payload, or a number or GUID in a header.
+    Confluent,
+    /// Avro's single-object encoding: a schema's fingerprint.
+    AvroSingleObject,
 }
 
-/// Where a schema comes from. The paths are joined to the project's folder: they can be opened as they are.
+impl Framing {
+    /// Why records of a format can't come in this framing; nothing where they can.
+    #[must_use]
+    pub const fn refusal(self, format: Format) -> Option<&'static str> {
+        match (format, self) {
+            (Format::Avro, _) | (_, Self::Auto | Self::Bare) => None,
+            (_, Self::AvroSingleObject) => Some("only `format = \"avro\"` comes as Avro's single objects"),
+            (Format::Dms, _) => Some("DMS writes bare JSON: `framing = \"bare\"`"),
+            _ => None,
+        }
+    }
+}
+
+/// How a Confluent-framed protobuf value says which message of the file it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Indexes {
+    /// Zigzag varints, as Confluent's own serializers write them.
+    #[default]
+    Zigzag,
+    /// Unsigned varints, as some clients wrote them; the bytes alone don't tell.
+    Plain,
+}
+
+impl Indexes {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where a schema comes from. Paths are joined to the project's folder: they can be opened as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schema {
@@ -98,6 +147,9 @@ pub enum Schema {
     Proto { path: PathBuf, message: String },
     /// A serialised `FileDescriptorSet` and the message's full name.
     Descriptor { path: PathBuf, message: String },
+    /// In registries of the environment, tried in order. Records name the version that they are written with; columns are
+    /// planned from the name's newest one. The message's full name is for protobuf, where a schema has several.
+    Registered { registries: Vec<String>, name: String, message: Option<String> },
 }
 
 /// How rows change the table.

@@ -125,6 +125,16 @@ async fn a_field_with_a_value_for_each_record_names_no_tables_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_is_as_long_as_a_key_in_the_store_takes() {
+    let shop = Shop::named("shop.{field:id}", "", "", "");
+    let text = |n: usize| [&[0x0a, 0x80 | u8::try_from(n % 128).unwrap(), 1], "x".repeat(n).as_bytes()].concat();
+    let records = [record(0, &text(250)), record(1, &text(251))];
+    let outcome = shop.handle(&event(json!({"orders-0": records}))).await.unwrap();
+    assert_eq!((outcome.dead_letters, shop.letters()[0].offset), (1, 1));
+    assert_eq!(tables(&shop)[0].0.len(), 255);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_differs_for_one_table_is_asked_of_its_records_alone() {
     let dedup = "primary_key = [\"id\"]\n[table.columns]\nsent = \"@timestamp\"\nqty = { min = 0 }\n\
                  [tables.orders]\nmode = \"dedup\"\ndedup_within = { column = \"sent\", lookback = \"1h\" }";

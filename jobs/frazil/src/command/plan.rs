@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use iceberg::spec::PartitionField;
+use model::failure::Kind;
 use pipeline::environment::{Environment, Location};
 use pipeline::resolved::{Mode, RECORD_COLUMNS, TableName};
 use pipeline::{Fault, glob};
@@ -191,7 +192,7 @@ fn partition_spec(resolved: &Resolved) -> Vec<Field> {
 }
 
 fn unreachable(why: String) -> Failure {
-    let failure = Failure::new(model::failure::Kind::Retry, "plan.unreachable", why);
+    let failure = Failure::new(Kind::Retry, "plan.unreachable", why);
     failure.remedy("whether something would change is not known: make the catalog reachable")
 }
 
@@ -271,29 +272,48 @@ async fn compare(
 ) -> Result<(Live, Compared), Failure> {
     let name = &resolved.pipeline.table.name;
     // Without a catalog there is no table, and nobody is asked for credentials.
-    let loaded = match environment::has_catalog(environment) {
-        true => Tables::open(environment, session).await?.load(name).await?,
+    let is_local = matches!(environment.store, Location::File(_));
+    let is_made = is_local && environment::must_exist(environment).is_ok();
+    let tables = match environment::has_catalog(environment) || is_made {
+        true => Some(Tables::untouched(environment, session).await?),
         false => None,
     };
-    let Some(loaded) = loaded else {
-        let changes = vec![live::creation(resolved)];
-        return Ok((Live::Absent, Compared { changes, faults: Vec::new() }));
+    let loaded = match &tables {
+        Some(tables) => tables.load(name).await?,
+        None => None,
     };
-    // A store that nobody made yet refuses to be listed.
-    let is_made = environment::must_exist(environment).is_ok();
     let mut bound = None;
     let mut has_committed = false;
-    if is_made || matches!(environment.store, Location::S3 { .. }) {
+    let mut stop = None;
+    // A store that nobody made yet refuses to be listed.
+    if let Some(tables) = tables.as_ref().filter(|_| is_made || !is_local) {
         let store = environment::existing_store(environment, session).await?;
         let id = environment::known_id(store.as_ref(), &resolved.pipeline.name, session.ids.as_ref()).await?;
-        bound = fold::bound(loaded.metadata.properties(), &id).map_err(|e| super::fold::failed(&e))?;
-        has_committed = loaded.metadata.properties().contains_key(&model::ledger::property(&id));
+        if let Some(loaded) = &loaded {
+            has_committed = loaded.metadata.properties().contains_key(&model::ledger::property(&id));
+        }
+        let fold = tables.fold(resolved.pipeline.clone(), id.clone(), store, true, session);
+        stop = fold.stands().await.err().filter(|error| error.kind() == Kind::Misconfigured);
+        if let (Some(loaded), None) = (&loaded, &stop) {
+            bound = fold::bound(loaded.metadata.properties(), &id).map_err(|e| super::fold::failed(&e))?;
+        }
     }
-    let compared = live::compare(resolved, examinee, &loaded.metadata, bound.as_ref(), has_committed);
-    let live = Live::Present {
-        metadata_location: loaded.metadata_location.clone(),
-        format_version: loaded.metadata.format_version() as u8,
+    let (live, mut compared) = match &loaded {
+        None => (Live::Absent, Compared { changes: vec![live::creation(resolved)], faults: Vec::new() }),
+        Some(loaded) => {
+            let compared = live::compare(resolved, examinee, &loaded.metadata, bound.as_ref(), has_committed);
+            let (metadata_location, format_version) =
+                (loaded.metadata_location.clone(), loaded.metadata.format_version() as u8);
+            (Live::Present { metadata_location, format_version }, compared)
+        }
     };
+    // What the comparison has said in its own words is not said again.
+    let said = ["fold.foreign_table", "fold.table_exists"];
+    if let Some(stop) = stop.filter(|stop| !said.contains(&stop.code())) {
+        let remedy = stop.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"));
+        let message = format!("folds stop: {stop}{remedy}");
+        compared.faults.push(examinee.examined.fault("table.name", stop.code(), message, None));
+    }
     Ok((live, compared))
 }
 

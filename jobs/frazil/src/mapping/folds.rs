@@ -39,6 +39,8 @@ pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize, elsewhere: boo
     let begun = Instant::now();
     let mut is_first = true;
     let mut not_before = Instant::now();
+    // When a table that could not be folded is tried again, the others being well.
+    let mut again: Option<Instant> = None;
     let mut backoff = BACKOFF_FIRST;
     loop {
         let has_ended = shared.ended() == pollers;
@@ -46,48 +48,54 @@ pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize, elsewhere: boo
         let age = waiting.since.or(is_first.then_some(begun)).map(|since| since.elapsed());
         let is_due = age.is_some_and(|age| age.as_secs() >= triggers.max_age_seconds)
             || waiting.rows >= triggers.max_rows
-            || waiting.bytes >= triggers.max_bytes;
+            || waiting.bytes >= triggers.max_bytes
+            || again.is_some_and(|again| Instant::now() >= again);
         if has_ended || (is_due && Instant::now() >= not_before) {
             let taken = shared.take_waiting();
             is_first = false;
             let started = Instant::now();
             let outcome = runtime.block_on(fold.drain(|_| {}));
             folded.time += started.elapsed();
-            let failure = match &outcome {
+            let (failure, is_partial) = match &outcome {
                 Ok(report) => {
                     folded.folds += report.runs;
                     folded.rows_added += report.tables.iter().map(|table| table.rows_added).sum::<u64>();
-                    command::fold::failed_table(report)
+                    let is_partial = report.tables.iter().any(|table| table.failure.is_none());
+                    (command::fold::failed_table(report), is_partial)
                 }
-                Err(error) => Some(command::fold::failed(error)),
+                Err(error) => (Some(command::fold::failed(error)), false),
             };
-            match (outcome, failure) {
-                (Ok(report), None) => {
-                    if elsewhere && taken.rows > 0 && report.staged_objects == 0 {
-                        tracing::warn!(
-                            records = taken.rows,
-                            "the function took records, and nothing is staged here: see that it stores in this environment's store, \
-                             under this pipeline's id"
-                        );
-                    }
-                    shared.say_folds(None);
-                    folded.failure = None;
-                    backoff = BACKOFF_FIRST;
-                }
-                (_, failure) => {
-                    let Some(failure) = failure else { continue };
-                    tracing::warn!(
-                        rows = taken.rows,
-                        "a fold failed, and what is staged waits: {}; {}",
-                        failure.message,
-                        failure.advice().unwrap_or("it is tried again")
-                    );
-                    shared.say_folds(Some(failure.message.clone()));
-                    folded.failure = Some(failure);
+            again = None;
+            if let Some(failure) = failure {
+                tracing::warn!(
+                    rows = taken.rows,
+                    "a fold failed, and what is staged waits: {}{}; {}",
+                    failure.place.as_ref().map_or_else(String::new, |table| format!("{table}: ")),
+                    failure.message,
+                    failure.advice().unwrap_or("it is tried again")
+                );
+                shared.say_folds(Some(failure.message.clone()));
+                folded.failure = Some(failure);
+                let next = Instant::now() + backoff;
+                backoff = (backoff * 2).min(BACKOFF_MAX);
+                if is_partial {
+                    // The other tables do not wait for it.
+                    again = Some(next);
+                } else {
                     is_first = true;
-                    not_before = Instant::now() + backoff;
-                    backoff = (backoff * 2).min(BACKOFF_MAX);
+                    not_before = next;
                 }
+            } else {
+                if elsewhere && taken.rows > 0 && outcome.is_ok_and(|report| report.staged_objects == 0) {
+                    tracing::warn!(
+                        records = taken.rows,
+                        "the function took records, and nothing is staged here: see that it stores in this environment's store, \
+                         under this pipeline's id"
+                    );
+                }
+                shared.say_folds(None);
+                folded.failure = None;
+                backoff = BACKOFF_FIRST;
             }
             if has_ended {
                 return Ok(folded);

@@ -419,6 +419,20 @@ fn a_catalog_that_can_not_be_read_leaves_the_plan_of_the_files() {
 }
 
 #[test]
+fn what_the_next_fold_would_stop_at_is_a_fault() {
+    let place = Place::with_pipeline();
+    place.write("event.json", events(20, 0.0).remove(0));
+    place.done(&["ingest", "--event", "event.json"]);
+    place.done(&["fold"]);
+    std::fs::remove_file(place.folder.path().join("dir/catalog.db")).unwrap();
+    let (exit, plan) = place.plan(&["--dir", "dir"]);
+    assert_eq!((exit, &plan["faults"][0]["code"]), (Exit::Usage, &json!("fold.table_replaced")), "{plan}");
+    assert_eq!(plan["live"]["state"], "absent");
+    assert!(!place.folder.path().join("dir/catalog.db").exists(), "a plan makes nothing");
+    assert_eq!(place.answer(&["fold", "--dir", "dir"]).1["error"]["code"], "fold.table_replaced");
+}
+
+#[test]
 fn both_files_are_described_to_editors() {
     let place = Place::new();
     for (file, member) in [("pipeline", "source"), ("environment", "env")] {

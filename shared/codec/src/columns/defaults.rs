@@ -1,18 +1,17 @@
-//! The column types that a message's fields have when nothing else is asked for.
+//! The column types that a record's fields have when nothing else is asked for.
 
-use pipeline::resolved::ColumnCase;
+use pipeline::resolved::{ColumnCase, Types};
 use pipeline::types::{Field, Type};
-use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use crate::naming;
-use crate::protobuf::mapping::Shape;
+use crate::source::{At, Kind, Schema, Value};
 
-/// Messages below this many levels of structs, lists and maps become JSON. Written types nest at most 32 deep, and a
+/// Records below this many levels of structs, lists and maps become JSON. Written types nest at most 32 deep, and a
 /// list or map may follow.
 const NESTING_MAX: usize = 28;
 
-/// More fields than this, nested ones included, are refused: no engine reads such a table, and messages that hold
-/// messages that hold messages multiply.
+/// More fields than this, nested ones included, are refused: no engine reads such a table, and records that hold
+/// records that hold records multiply.
 pub(super) const FIELDS_MAX: usize = 10_000;
 
 /// A source path that is left out.
@@ -27,33 +26,31 @@ pub(super) struct Excluded {
 /// Works out default types.
 pub(super) struct Defaults {
     case: ColumnCase,
+    types: Types,
     pub(super) excluded: Vec<Excluded>,
     /// Fields seen so far.
     pub(super) fields: usize,
+    /// Paths to values that have no default type, and why.
+    pub(super) undecided: Vec<(String, String)>,
 }
 
 impl Defaults {
-    pub(super) fn new(case: ColumnCase, excluded: &[String]) -> Self {
+    pub(super) fn new(case: ColumnCase, types: Types, excluded: &[String]) -> Self {
         let excluded = excluded.iter().enumerate().map(|(n, path)| Excluded {
             path: segments(path),
             applied: false,
             place: format!("table.exclude[{n}]"),
         });
         let excluded = excluded.collect();
-        Self { case, excluded, fields: 0 }
+        Self { case, types, excluded, fields: 0, undecided: Vec::new() }
     }
 
-    /// The type of the field at `path`, whose message lies inside the messages of `around` (the outermost first); none
-    /// when everything in it is left out.
-    pub(super) fn of(
-        &mut self,
-        field: &FieldDescriptor,
-        path: &[String],
-        around: &[MessageDescriptor],
-    ) -> Option<Type> {
+    /// The type of the field at `path`, which lies inside the records of `around` (the outermost first); none when
+    /// everything in it is left out, or it has no default.
+    pub(super) fn of(&mut self, source: &Schema, field: At, path: &[String], around: &[usize]) -> Option<Type> {
         let mut path = path.to_vec();
-        let mut around: Vec<String> = around.iter().map(|message| message.full_name().to_owned()).collect();
-        self.field(field, &mut path, &mut around, 0)
+        let mut around = around.to_vec();
+        self.field(source, field, &mut path, &mut around, 0)
     }
 
     /// Whether a path is left out.
@@ -64,9 +61,10 @@ impl Defaults {
 
     fn field(
         &mut self,
-        field: &FieldDescriptor,
+        source: &Schema,
+        at: At,
         path: &mut Vec<String>,
-        around: &mut Vec<String>,
+        around: &mut Vec<usize>,
         nesting: usize,
     ) -> Option<Type> {
         self.fields += 1;
@@ -74,57 +72,67 @@ impl Defaults {
             // The planner refuses the whole; what it is called no longer matters.
             return Some(Type::String);
         }
-        if field.is_map() {
-            let entry = field.kind();
-            let (key, value) = entry.as_message().and_then(|entry| Some((entry.get_field(1)?, entry.get_field(2)?)))?;
-            let key = Box::new(Shape::of(&key).default_type()?);
-            path.push(value.name().to_owned());
-            let value = self.value(&value, path, around, nesting + 1);
-            path.pop();
-            return Some(Type::Map { key, value: Box::new(value?), required: false });
-        }
-        if field.is_list() {
-            let element = Box::new(self.value(field, path, around, nesting + 1)?);
-            return Some(Type::List { element, required: false });
-        }
-        self.value(field, path, around, nesting)
+        self.value(source, &source.field(at).value, path, around, nesting)
     }
 
     fn value(
         &mut self,
-        field: &FieldDescriptor,
+        source: &Schema,
+        value: &Value,
         path: &mut Vec<String>,
-        around: &mut Vec<String>,
+        around: &mut Vec<usize>,
         nesting: usize,
     ) -> Option<Type> {
-        let message = match Shape::of(field) {
-            Shape::Message(message) => message,
-            shape => return shape.default_type(),
+        let record = match &value.kind {
+            Kind::Single(single) => return self.single(&single.default, path),
+            // The deepest record's own lists and maps are none the less columns of theirs.
+            Kind::List(_) | Kind::Map(_) if nesting > NESTING_MAX + 1 => return Some(Type::String),
+            Kind::List(element) => {
+                let element = Box::new(self.value(source, element, path, around, nesting + 1)?);
+                return Some(Type::List { element, required: false });
+            }
+            Kind::Map(entry) => {
+                let [key, value] = source.record(*entry).fields.as_slice() else { return None };
+                let Kind::Single(key) = &key.value.kind else { return None };
+                let key = Box::new(self.single(&key.default, path)?);
+                path.push(value.name.clone());
+                let value = self.value(source, &value.value, path, around, nesting + 1);
+                path.pop();
+                return Some(Type::Map { key, value: Box::new(value?), required: false });
+            }
+            Kind::Record(record) => *record,
         };
-        // A message inside itself has no end, and a struct must have one.
-        if nesting > NESTING_MAX || around.iter().any(|outer| outer == message.full_name()) {
+        // A record inside itself has no end, and a struct must have one.
+        if nesting > NESTING_MAX || around.contains(&record) {
             return Some(Type::String);
         }
-        around.push(message.full_name().to_owned());
+        around.push(record);
         let mut members = Vec::new();
-        for field in declared_fields(&message) {
-            path.push(field.name().to_owned());
+        for at in source.fields(record) {
+            let name = &source.field(at).name;
+            path.push(name.clone());
             if !self.excludes(path)
-                && let Some(data_type) = self.field(&field, path, around, nesting + 1)
+                && let Some(data_type) = self.field(source, at, path, around, nesting + 1)
             {
-                members.push(Field { name: naming::fold(self.case, field.name()), data_type, required: false });
+                members.push(Field { name: naming::fold(self.case, name), data_type, required: false });
             }
             path.pop();
         }
         around.pop();
         (!members.is_empty()).then_some(Type::Struct(members))
     }
-}
 
-/// A message's fields in the order of their declaration, which is the order that people gave them.
-pub(super) fn declared_fields(message: &MessageDescriptor) -> impl Iterator<Item = FieldDescriptor> + '_ {
-    let declared = &message.descriptor_proto().field;
-    declared.iter().filter_map(|field| message.get_field(u32::try_from(field.number()).ok()?))
+    fn single(&mut self, default: &Result<Type, String>, path: &[String]) -> Option<Type> {
+        match (default, self.types) {
+            (Ok(Type::Uuid | Type::Time), Types::Portable) => Some(Type::String),
+            (Ok(Type::Fixed(_)), Types::Portable) => Some(Type::Binary),
+            (Ok(data_type), _) => Some(data_type.clone()),
+            (Err(reason), _) => {
+                self.undecided.push((path.join("."), reason.clone()));
+                None
+            }
+        }
+    }
 }
 
 /// A written path's segments: dots separate, quotes keep a dot.

@@ -1,21 +1,17 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use model::secret::Secret;
 use pipeline::expectation::{Expectations, Literal};
-use pipeline::partition;
 use pipeline::resolved::{
-    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table, Transform, Types,
-    UnknownFields, Value,
+    self, ColumnCase, ColumnDeclaration, Fields, Framing, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table,
+    Transform, Types, UnknownFields, Value,
 };
 use pipeline::types::Type;
-use prost_reflect::{FieldDescriptor, MessageDescriptor};
+use pipeline::{partition, path};
 
-use super::defaults::{Defaults, Excluded, FIELDS_MAX, declared_fields};
+use super::defaults::{Defaults, Excluded, FIELDS_MAX};
 use super::{About, Column, Columns, Fault, Field, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
-use crate::pii::Hasher;
-use crate::protobuf::mapping::{Number, Shape};
-use crate::{naming, protobuf};
+use crate::naming;
+use crate::source::{At, Comparable, Described, Kind, ROOT, Schema, Single};
 
 /// The type of a column that the table is laid out by: a column, a field within one, or a record column.
 ///
@@ -56,7 +52,7 @@ fn within<'p>(path: &'p str, name: &str) -> Option<&'p str> {
 
 /// Decides a table's columns.
 ///
-/// Under `fields = "all"` every field of the message is a column, in the order of its declaration, but for
+/// Under `fields = "all"` every field of the payload's record is a column, in the order of its declaration, but for
 /// - the excluded ones,
 /// - those that a declared column is made from, even in part: with `team = "team.name"` there is no struct `team` any
 ///   more, and its other fields are in the table only if they are declared too,
@@ -65,47 +61,59 @@ fn within<'p>(path: &'p str, name: &str) -> Option<&'p str> {
 /// Declared columns stand where the field that they are made from stands, columns of the record itself at the end.
 /// Under `fields = "listed"` there are the declared columns only, in their order.
 ///
-/// A declared column without a type has its source's default; a message inside itself becomes JSON text. Names are
+/// A declared column without a type has its source's default; a record inside itself becomes JSON text. Names are
 /// matched exactly, or else as `column_case` spells them. Excluded paths lead through lists as if they weren't there,
 /// and through maps by way of `value`.
 ///
 /// # Errors
 /// Every fault of the block, not just the first.
-pub fn plan(message: &MessageDescriptor, table: &Table) -> Result<Columns, Vec<Fault>> {
-    plan_of(message, None, table)
+pub fn plan<S: Described + ?Sized>(source: &S, table: &Table) -> Result<Columns, Vec<Fault>> {
+    plan_of(source.describe(), &|columns| source.misfits(columns), None, table)
 }
 
 /// Decides a table's columns, and what else the pipeline file asks of payloads: [`plan`] with the `[value]` block.
 ///
 /// # Errors
 /// Every fault of both blocks.
-pub fn plan_records(message: &MessageDescriptor, value: &Value, table: &Table) -> Result<Columns, Vec<Fault>> {
-    plan_of(message, Some(value), table)
+pub fn plan_records<S: Described + ?Sized>(source: &S, value: &Value, table: &Table) -> Result<Columns, Vec<Fault>> {
+    plan_of(source.describe(), &|columns| source.misfits(columns), Some(value), table)
 }
 
-fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) -> Result<Columns, Vec<Fault>> {
-    let defaults = Defaults::new(table.column_case, &table.exclude);
+/// The columns of a table that a source can't fill: the index of each, and why.
+type Misfits<'a> = &'a dyn Fn(&Columns) -> Vec<(usize, String)>;
+
+fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &Table) -> Result<Columns, Vec<Fault>> {
+    let defaults = Defaults::new(table.column_case, table.types, &table.exclude);
+    let rest = source.rest;
     let mut planner =
-        Planner { message, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+        Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    // What plans columns of records also decodes them, and takes no framing off yet.
+    if value.is_some_and(|value| value.framing != Framing::Bare) {
+        planner.fault("value.framing", "records are read bare for now: `framing = \"bare\"`".to_owned());
+    }
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
     planner.exploded = value.and_then(|value| value.explode.as_ref()).and_then(|path| planner.exploded(path));
-    let explode = planner.exploded.as_ref().map(|fields| fields.iter().map(FieldDescriptor::number).collect());
+    let explode = planner.exploded.as_ref().map(|path| planner.source_of(path));
     let mut columns = Columns { filter, explode, ..planner.columns() };
     if table.unknown_fields == UnknownFields::Rest {
-        columns.columns.push(rest());
+        columns.columns.push(self::rest(rest));
     }
+    planner.check_defaults();
     planner.check_exclusions();
     planner.check_personal();
     planner.check_names(&columns);
     planner.tell_apart(&mut columns);
-    planner.check_types(&columns);
+    planner.check_types(&columns, misfits);
     planner.check_layout(&columns);
     planner.event_time(&mut columns);
     if planner.defaults.fields > FIELDS_MAX {
         planner.fault(
             "table",
-            format!("the message has more than {FIELDS_MAX} fields, nested ones included; list or exclude some"),
+            format!(
+                "the {} has more than {FIELDS_MAX} fields, nested ones included; list or exclude some",
+                planner.source.noun
+            ),
         );
     }
     if columns.columns.is_empty() && planner.faults.is_empty() && !table.record_columns {
@@ -114,21 +122,16 @@ fn plan_of(message: &MessageDescriptor, value: Option<&Value>, table: &Table) ->
     if planner.faults.is_empty() { Ok(columns) } else { Err(planner.faults) }
 }
 
-/// A field of a message whose values are plain text: a string, an enum's names, a whole number's digits, `true` and `false`.
+/// A field whose values are plain text: a string, an enum's names, a whole number's digits, `true` and `false`.
 ///
 /// # Errors
 /// What is wrong with the path, or with the field.
-pub(super) fn plain_field(message: &MessageDescriptor, table: &Table, path: &[String]) -> Result<Plain, String> {
-    let defaults = Defaults::new(table.column_case, &[]);
-    let planner = Planner { message, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Result<Plain, String> {
+    let defaults = Defaults::new(table.column_case, table.types, &[]);
+    let planner = Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
     let (fields, _) = planner.resolve(path)?;
-    let Some(field) = fields.last() else { return Err("its source path is empty".to_owned()) };
-    let source_name = fields.iter().map(FieldDescriptor::name).collect::<Vec<_>>().join(".");
-    let shape = match Shape::of(field) {
-        Shape::Wrapper(inner) => Shape::of(&inner),
-        shape => shape,
-    };
-    if plain(field, &shape).is_none() {
+    let source_name = path::text(&planner.source.names(&fields));
+    if planner.comparable(&fields).is_none() {
         return Err(format!("`{source_name}` is not a string, an enum, a whole number or a boolean"));
     }
     let is_same = |other: &[String]| planner.resolve(other).is_ok_and(|(other, _)| other == fields);
@@ -137,7 +140,7 @@ pub(super) fn plain_field(message: &MessageDescriptor, table: &Table, path: &[St
         _ => false,
     };
     let is_personal = table.columns.iter().filter(of).any(|declaration| declaration.pii.is_some());
-    Ok(Plain { field: Field { source: source(&fields), source_name }, is_personal })
+    Ok(Plain { field: Field { source: planner.source_of(&fields), source_name }, is_personal })
 }
 
 /// See [`plain_field`].
@@ -147,30 +150,11 @@ pub(super) struct Plain {
     pub(super) is_personal: bool,
 }
 
-/// What a field of plain values holds, in words; nothing for other fields.
-fn plain(field: &FieldDescriptor, shape: &Shape) -> Option<&'static str> {
-    match shape {
-        _ if field.is_list() || field.is_map() => None,
-        Shape::Text => Some("a string"),
-        Shape::Enum(_) => Some("the name of one of its values"),
-        Shape::Number(Number::Bool) => Some("true or false"),
-        Shape::Number(Number::Float | Number::Double) => None,
-        Shape::Number(_) => Some("a whole number"),
-        _ => None,
-    }
-}
-
-/// Fields as a column's source names them.
-fn source(fields: &[FieldDescriptor]) -> String {
-    let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
-    format!("{VALUE}{}", numbers.join("."))
-}
-
 struct Planner<'a> {
-    message: &'a MessageDescriptor,
+    source: Schema,
     table: &'a Table,
     /// The way to the repeated field of which each element becomes a row.
-    exploded: Option<Vec<FieldDescriptor>>,
+    exploded: Option<Vec<At>>,
     defaults: Defaults,
     /// Columns that are missing for reasons that were given.
     unplanned: BTreeSet<String>,
@@ -196,8 +180,8 @@ impl Planner<'_> {
 
     fn columns(&mut self) -> Columns {
         let table = self.table;
-        // By the field of the message that they are made from; 0, which no field has, for the record's own.
-        let mut declared: BTreeMap<u32, Vec<Column>> = BTreeMap::new();
+        // By the field of the payload's record that they are made from; none for the record's own.
+        let mut declared: BTreeMap<Option<usize>, Vec<Column>> = BTreeMap::new();
         let mut listed = Vec::new();
         for declaration in &table.columns {
             if declaration.pii == Some(Pii::Drop) {
@@ -217,17 +201,17 @@ impl Planner<'_> {
         if table.fields == Fields::All
             && let Some((first, column)) = self.exploded_column()
         {
-            declared.entry(first).or_default().push(column);
+            declared.entry(Some(first)).or_default().push(column);
         }
         if table.fields == Fields::All {
-            for field in declared_fields(self.message) {
-                match declared.remove(&field.number()) {
+            for at in self.source.fields(ROOT) {
+                match declared.remove(&Some(at.field)) {
                     Some(columns) => {
                         // Met, though not needed: the field would not have been a column anyway.
-                        self.defaults.excludes(&[field.name().to_owned()]);
+                        self.defaults.excludes(&[self.source.field(at).name.clone()]);
                         listed.extend(columns);
                     }
-                    None => listed.extend(self.default(&field)),
+                    None => listed.extend(self.default(at)),
                 }
             }
             listed.extend(declared.into_values().flatten());
@@ -242,10 +226,10 @@ impl Planner<'_> {
     }
 
     /// The repeated field of which each element becomes a row, with the fields that lead to it.
-    fn exploded(&mut self, path: &[String]) -> Option<Vec<FieldDescriptor>> {
+    fn exploded(&mut self, path: &[String]) -> Option<Vec<At>> {
         const PLACE: &str = "value.explode";
         match self.resolve(path) {
-            Ok((fields, _)) if fields.last().is_some_and(FieldDescriptor::is_list) => Some(fields),
+            Ok((fields, _)) if fields.last().is_some_and(|at| self.source.field(*at).value.is_list()) => Some(fields),
             Ok(_) => {
                 self.fault(
                     PLACE,
@@ -261,13 +245,13 @@ impl Planner<'_> {
     }
 
     /// Whether these fields lead to what is exploded.
-    fn is_exploded(&self, fields: &[FieldDescriptor]) -> bool {
+    fn is_exploded(&self, fields: &[At]) -> bool {
         self.exploded.as_ref().is_some_and(|exploded| exploded == fields)
     }
 
     /// The default type of the last of some fields: of what is exploded, an element's.
-    fn type_of(&mut self, fields: &[FieldDescriptor], names: &[String], around: &[MessageDescriptor]) -> Option<Type> {
-        match self.defaults.of(fields.last()?, names, around)? {
+    fn type_of(&mut self, fields: &[At], names: &[String], around: &[usize]) -> Option<Type> {
+        match self.defaults.of(&self.source, *fields.last()?, names, around)? {
             Type::List { element, .. } if self.is_exploded(fields) => Some(*element),
             other => Some(other),
         }
@@ -275,7 +259,7 @@ impl Planner<'_> {
 
     /// The column of an element deep in the message that nothing is said about, and the message's field that it is in: as
     /// the fields around those that are declared, what is around it is no column. At the top it is a default like others.
-    fn exploded_column(&mut self) -> Option<(u32, Column)> {
+    fn exploded_column(&mut self) -> Option<(usize, Column)> {
         let exploded = self.exploded.clone().filter(|fields| fields.len() > 1)?;
         let within = |declaration: &&ColumnDeclaration| match &declaration.from {
             From::Path(path) => self.resolve(path).is_ok_and(|(fields, _)| fields.starts_with(&exploded)),
@@ -284,33 +268,47 @@ impl Planner<'_> {
         if self.table.columns.iter().any(|declaration| within(&declaration)) {
             return None;
         }
-        let path: Vec<String> = exploded.iter().map(|field| field.name().to_owned()).collect();
+        let path = self.source.names(&exploded);
         let (_, around) = self.resolve(&path).ok()?;
         if self.defaults.excludes(&path) {
             return None;
         }
         let data_type = self.type_of(&exploded, &path, &around)?;
-        let numbers: Vec<String> = exploded.iter().map(|field| field.number().to_string()).collect();
+        let last = self.source.field(*exploded.last()?);
         let column = Column {
-            name: naming::fold(self.table.column_case, exploded.last()?.name()),
-            source: format!("{VALUE}{}", numbers.join(".")),
-            source_name: path.join("."),
+            name: naming::fold(self.table.column_case, &last.name),
+            source: self.source_of(&exploded),
+            source_name: path::text(&path),
             data_type,
             required: false,
-            doc: None,
+            doc: last.doc.clone(),
             expect: Expectations::default(),
             pii: None,
         };
-        Some((exploded.first()?.number(), column))
+        Some((exploded.first()?.field, column))
+    }
+
+    /// What the values of the last of some fields are compared with.
+    fn comparable(&self, fields: &[At]) -> Option<&Comparable> {
+        match &self.source.field(*fields.last()?).value.kind {
+            Kind::Single(Single { comparable, .. }) => comparable.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What stands in sources for a path.
+    fn source_of(&self, path: &[At]) -> String {
+        format!("{VALUE}{}", self.source.ids(path))
     }
 
     /// The column of a field that nothing is said about.
-    fn default(&mut self, field: &FieldDescriptor) -> Option<Column> {
-        let path = [field.name().to_owned()];
+    fn default(&mut self, at: At) -> Option<Column> {
+        let field = self.source.field(at);
+        let (path, doc) = ([field.name.clone()], field.doc.clone());
+        let name = naming::fold(self.table.column_case, &field.name);
         if self.defaults.excludes(&path) {
             return None;
         }
-        let name = naming::fold(self.table.column_case, field.name());
         let declared = |declaration: &ColumnDeclaration| declaration.name == name && declaration.pii != Some(Pii::Drop);
         if self.table.columns.iter().any(declared) {
             return None;
@@ -318,27 +316,27 @@ impl Planner<'_> {
         if let Some(reason) = naming::reserved(&name) {
             let message = format!(
                 "the field `{}` can't be a column of that name: {reason}; rename it in table.columns or exclude it",
-                field.name()
+                path.concat()
             );
             self.fault("table", message);
             self.unplanned.insert(name);
             return None;
         }
-        let data_type = self.type_of(std::slice::from_ref(field), &path, std::slice::from_ref(self.message))?;
+        let data_type = self.type_of(&[at], &path, &[ROOT])?;
         Some(Column {
             name,
-            source: format!("{VALUE}{}", field.number()),
-            source_name: field.name().to_owned(),
+            source: self.source_of(&[at]),
+            source_name: path::text(&path),
             data_type,
             required: false,
-            doc: None,
+            doc,
             expect: Expectations::default(),
             pii: None,
         })
     }
 
-    /// A declared column and the message's field that it is made from.
-    fn declared(&mut self, declaration: &ColumnDeclaration) -> Option<(u32, Column)> {
+    /// A declared column and the field of the payload's record that it is made from.
+    fn declared(&mut self, declaration: &ColumnDeclaration) -> Option<(Option<usize>, Column)> {
         let place = format!("table.columns.{}", declaration.name);
         let before = self.faults.len();
         self.check_name(declaration, &place);
@@ -350,7 +348,7 @@ impl Planner<'_> {
                         self.fault(&place, format!("`{name}` can't be {other}: it can be {data_type}"));
                         return None;
                     }
-                    _ => (0, name.to_owned(), name.to_owned(), data_type),
+                    _ => (None, name.to_owned(), name.to_owned(), data_type),
                 }
             }
             From::Key | From::Header(_) => {
@@ -367,7 +365,7 @@ impl Planner<'_> {
                 for (_, message) in declaration.expect.misfits(&data_type) {
                     self.misdeclared(&place, message);
                 }
-                (0, source.clone(), source, data_type)
+                (None, source.clone(), source, data_type)
             }
             From::Path(path) => {
                 let (fields, around) = match self.resolve(path) {
@@ -377,25 +375,30 @@ impl Planner<'_> {
                         return None;
                     }
                 };
-                let names: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
+                let names = self.source.names(&fields);
                 if self.defaults.excludes(&names) {
                     self.fault(&place, format!("`{}` is excluded and declared at the same time", names.join(".")));
                 }
                 let first = fields.first()?;
+                let undecided = self.defaults.undecided.len();
                 let data_type = match &declaration.data_type {
                     Some(data_type) => data_type.clone(),
                     // What is left of personal data is text.
                     None if declaration.pii.is_some() => Type::String,
                     None => match self.type_of(&fields, &names, &around) {
                         Some(data_type) => data_type,
+                        None if self.defaults.undecided.len() > undecided => {
+                            let (_, reason) = self.defaults.undecided.pop()?;
+                            self.fault(&place, reason);
+                            return None;
+                        }
                         None => {
                             self.fault(&place, "every field in it is excluded".to_owned());
                             return None;
                         }
                     },
                 };
-                let numbers: Vec<String> = fields.iter().map(|field| field.number().to_string()).collect();
-                (first.number(), format!("{VALUE}{}", numbers.join(".")), names.join("."), data_type)
+                (Some(first.field), self.source_of(&fields), path::text(&names), data_type)
             }
         };
         if declaration.pii.is_some() && data_type != Type::String {
@@ -436,7 +439,7 @@ impl Planner<'_> {
         };
         match self.resolve(path) {
             Ok((fields, _)) => {
-                let path = fields.iter().map(|field| field.name().to_owned()).collect();
+                let path = self.source.names(&fields);
                 self.defaults.excluded.push(Excluded { path, applied: false, place });
             }
             Err(message) => self.fault(place, message),
@@ -482,47 +485,40 @@ impl Planner<'_> {
                 return None;
             }
         };
-        let field = fields.last()?;
-        let mut shape = Shape::of(field);
-        if let Shape::Wrapper(inner) = &shape {
-            shape = Shape::of(inner);
-        }
-        let names: Vec<String> = fields.iter().map(|field| field.name().to_owned()).collect();
-        let name = names.join(".");
-        let Some(kind) = plain(field, &shape) else {
+        let name = path::text(&self.source.names(&fields));
+        let Some(comparable) = self.comparable(&fields).cloned() else {
             let message =
                 format!("`{name}` can't be filtered by: that takes a string, an enum, a whole number or a boolean");
             self.fault(PLACE, message);
             return None;
         };
+        let kind = match &comparable {
+            Comparable::Text => "a string",
+            Comparable::Enum(_) => "the name of one of its values",
+            Comparable::Boolean => "true or false",
+            Comparable::Whole => "a whole number",
+        };
         let mut values = Vec::with_capacity(filter.one_of.len());
         for literal in &filter.one_of {
-            match (literal, &shape) {
-                (Literal::Text(text), Shape::Text) => values.push(text.clone()),
-                (Literal::Text(text), Shape::Enum(known)) => {
-                    let all = &known.enum_descriptor_proto().value;
-                    // Of several names of one number columns have the first, and a number without a name is its own.
-                    match all.iter().find(|value| value.name() == text) {
-                        Some(named) => {
-                            let first = all.iter().find(|value| value.number() == named.number());
-                            values.push(first.unwrap_or(named).name().to_owned());
-                        }
-                        None if text.parse::<i32>().is_ok() => values.push(text.clone()),
+            match (literal, &comparable) {
+                (Literal::Text(text), Comparable::Text) => values.push(text.clone()),
+                (Literal::Text(text), Comparable::Enum(known)) => {
+                    match known.names.iter().find(|(name, _)| name == text) {
+                        Some((_, stored)) => values.push(stored.clone()),
+                        None if known.numbers && text.parse::<i32>().is_ok() => values.push(text.clone()),
                         None => {
-                            let hint = naming::nearest(text, all.iter().map(|value| value.name()))
+                            let hint = naming::nearest(text, known.names.iter().map(|(name, _)| name.as_str()))
                                 .map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
-                            self.fault(PLACE, format!("{} has no value `{text}`{hint}", known.full_name()));
+                            self.fault(PLACE, format!("{} has no value `{text}`{hint}", known.name));
                         }
                     }
                 }
-                (Literal::Boolean(flag), Shape::Number(Number::Bool)) => values.push(flag.to_string()),
-                (Literal::Integer(number), Shape::Number(kind)) if *kind != Number::Bool => {
-                    values.push(number.to_string());
-                }
+                (Literal::Boolean(flag), Comparable::Boolean) => values.push(flag.to_string()),
+                (Literal::Integer(number), Comparable::Whole) => values.push(number.to_string()),
                 (other, _) => self.fault(PLACE, format!("a value of `{name}` is {kind}, not {other}")),
             }
         }
-        Some(Filter { source: source(&fields), source_name: name, values })
+        Some(Filter { source: self.source_of(&fields), source_name: name, values })
     }
 
     fn check_name(&mut self, declaration: &ColumnDeclaration, place: &str) {
@@ -542,51 +538,61 @@ impl Planner<'_> {
         }
     }
 
-    /// The fields along a path, and the messages that they lie in, the outermost first.
-    fn resolve(&self, path: &[String]) -> Result<(Vec<FieldDescriptor>, Vec<MessageDescriptor>), String> {
-        let mut messages = vec![self.message.clone()];
-        let mut fields: Vec<FieldDescriptor> = Vec::with_capacity(path.len());
+    /// The fields along a path, and the records that they lie in, the outermost first.
+    fn resolve(&self, path: &[String]) -> Result<(Vec<At>, Vec<usize>), String> {
+        let mut records = vec![ROOT];
+        let mut fields: Vec<At> = Vec::with_capacity(path.len());
         for segment in path {
             if let Some(through) = fields.last() {
-                match through.kind().as_message() {
-                    Some(message) if !through.is_map() && (!through.is_list() || self.is_exploded(&fields)) => {
-                        messages.push(message.clone());
-                    }
-                    _ => {
+                let through = self.source.field(*through);
+                match through.value.through(self.is_exploded(&fields)) {
+                    Some(record) => records.push(record),
+                    None => {
+                        let noun = self.source.noun;
                         return Err(format!(
-                            "a path leads through single messages only, and `{}` isn't one",
-                            through.name()
+                            "a path leads through single {noun}s only, and `{}` isn't one",
+                            through.name
                         ));
                     }
                 }
             }
-            let message = messages.last().unwrap_or(self.message);
-            fields.push(self.find(message, segment)?);
+            fields.push(self.find(records.last().copied().unwrap_or(ROOT), segment)?);
         }
-        if fields.is_empty() { Err("its source path is empty".to_owned()) } else { Ok((fields, messages)) }
+        if fields.is_empty() { Err("its source path is empty".to_owned()) } else { Ok((fields, records)) }
     }
 
     /// The field of a source name: exactly, or else as `column_case` spells it.
-    fn find(&self, message: &MessageDescriptor, name: &str) -> Result<FieldDescriptor, String> {
-        if let Some(field) = message.get_field_by_name(name) {
-            return Ok(field);
+    fn find(&self, record: usize, name: &str) -> Result<At, String> {
+        let named = |at: At| self.source.field(at).name.as_str();
+        if let Some(at) = self.source.fields(record).find(|at| named(*at) == name) {
+            return Ok(at);
         }
-        let case = self.table.column_case;
-        let mut folded = message.fields().filter(|field| naming::fold(case, field.name()) == name);
+        let (case, full_name) = (self.table.column_case, &self.source.record(record).name);
+        let mut folded = self.source.fields(record).filter(|at| naming::fold(case, named(*at)) == name);
         match (folded.next(), folded.next()) {
-            (Some(field), None) => Ok(field),
+            (Some(at), None) => Ok(at),
             (Some(one), Some(other)) => Err(format!(
-                "`{name}` could be `{}` or `{}` of {}: name one with `from`",
-                one.name(),
-                other.name(),
-                message.full_name()
+                "`{name}` could be `{}` or `{}` of {full_name}: name one with `from`",
+                named(one),
+                named(other)
             )),
             (None, _) => {
-                let known: Vec<String> = message.fields().map(|field| field.name().to_owned()).collect();
-                let hint = naming::nearest(name, known.iter().map(String::as_str))
+                let hint = naming::nearest(name, self.source.fields(record).map(named))
                     .map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
-                Err(format!("{} has no field `{name}`{hint}", message.full_name()))
+                Err(format!("{full_name} has no field `{name}`{hint}"))
             }
+        }
+    }
+
+    /// What has no default type is declared or left out.
+    fn check_defaults(&mut self) {
+        for (path, reason) in std::mem::take(&mut self.defaults.undecided) {
+            // The declaration's own fault was found.
+            let declared = |from: &From| matches!(from, From::Path(written) if written.join(".") == path);
+            if self.table.columns.iter().any(|column| declared(&column.from)) {
+                continue;
+            }
+            self.fault("table", format!("`{path}`: {reason}"));
         }
     }
 
@@ -609,18 +615,18 @@ impl Planner<'_> {
     }
 
     fn excludable(&self, path: &[String]) -> Result<(), String> {
-        let mut message = self.message.clone();
+        let mut record = ROOT;
         let mut segments = path.iter().peekable();
         while let Some(segment) = segments.next() {
-            let field = message.get_field_by_name(segment).map_or_else(|| self.find(&message, segment), Ok)?;
-            if field.name() != segment {
-                return Err(format!("`{segment}` is written `{}` in the schema", field.name()));
+            let field = self.source.field(self.find(record, segment)?);
+            if field.name != *segment {
+                return Err(format!("`{segment}` is written `{}` in the schema", field.name));
             }
-            if message.is_map_entry() && segments.peek().is_none() {
+            if self.source.record(record).is_entry && segments.peek().is_none() {
                 return Err(format!("the `{segment}` of a map can't be left out; exclude the map"));
             }
-            match (field.kind().as_message(), segments.peek()) {
-                (Some(inner), Some(_)) => message = inner.clone(),
+            match (field.value.inside(), segments.peek()) {
+                (Some(inner), Some(_)) => record = inner,
                 (None, Some(_)) => return Err(format!("`{segment}` has no fields")),
                 (_, None) => {}
             }
@@ -741,11 +747,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the message can fill the columns, judged by what will fill them.
-    fn check_types(&mut self, columns: &Columns) {
-        // Nothing is decoded here.
-        let unsalted = Arc::new(Hasher::new(&Secret::new([])));
-        for (index, message) in protobuf::compile(self.message, columns, &unsalted).err().unwrap_or_default() {
+    /// Whether the source can fill the columns, judged by what will fill them.
+    fn check_types(&mut self, columns: &Columns, misfits: Misfits<'_>) {
+        for (index, message) in misfits(columns) {
             let name = columns.columns.get(index).map_or("", |column| &column.name);
             let place = self.place(name);
             self.fault(place, message);
@@ -762,14 +766,14 @@ impl Planner<'_> {
 }
 
 /// The column of fields that the schema does not know.
-fn rest() -> Column {
+fn rest(doc: &str) -> Column {
     Column {
         name: REST.to_owned(),
         source: REST_SOURCE.to_owned(),
         source_name: REST_SOURCE.to_owned(),
         data_type: Type::Map { key: Box::new(Type::String), value: Box::new(Type::String), required: false },
         required: false,
-        doc: Some("fields that the schema does not know: base64 of their wire bytes by field number".to_owned()),
+        doc: Some(doc.to_owned()),
         expect: Expectations::default(),
         pii: None,
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use pipeline::resolved::{From, Pipeline};
 use pipeline::route::Part;
-use prost_reflect::MessageDescriptor;
 
 use super::plan::{Plain, plain_field, plan_records};
 use super::{About, Columns, Fault, Field};
+use crate::source::Described;
 
 /// What a pipeline's tables are made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,14 +40,14 @@ impl Tables {
 ///
 /// # Errors
 /// Every fault of the pipeline file.
-pub fn plan_tables(message: &MessageDescriptor, pipeline: &Pipeline) -> Result<Tables, Vec<Fault>> {
+pub fn plan_tables<S: Described + ?Sized>(source: &S, pipeline: &Pipeline) -> Result<Tables, Vec<Fault>> {
     let (value, table) = (&pipeline.value, &pipeline.table);
     let mut faults = Vec::new();
-    let route = route(message, pipeline, &mut faults);
-    let columns = plan_records(message, value, table).map_err(|found| faults.extend(found)).ok();
+    let route = route(source, pipeline, &mut faults);
+    let columns = plan_records(source, value, table).map_err(|found| faults.extend(found)).ok();
     let mut differing = BTreeMap::new();
     for (name, table) in &pipeline.tables {
-        match plan_records(message, value, table) {
+        match plan_records(source, value, table) {
             Ok(columns) => {
                 differing.insert(name.clone(), columns);
             }
@@ -69,7 +69,7 @@ fn place(name: &str, place: &str) -> String {
     place.strip_prefix("table.").map_or_else(|| place.to_owned(), |rest| format!("tables.{name}.{rest}"))
 }
 
-fn route(message: &MessageDescriptor, pipeline: &Pipeline, faults: &mut Vec<Fault>) -> Vec<Field> {
+fn route<S: Described + ?Sized>(source: &S, pipeline: &Pipeline, faults: &mut Vec<Fault>) -> Vec<Field> {
     let mut fields = Vec::new();
     let mut fault = |message: String| {
         faults.push(Fault { place: "table.name".to_owned(), message, about: About::Message });
@@ -84,7 +84,7 @@ fn route(message: &MessageDescriptor, pipeline: &Pipeline, faults: &mut Vec<Faul
                     fault(personal(&format!("the header `{name}`")));
                 }
             }
-            Part::Field(path) => match plain_field(message, &pipeline.table, path) {
+            Part::Field(path) => match plain_field(source.describe(), &pipeline.table, path) {
                 Ok(Plain { field, is_personal: true }) => fault(personal(&format!("`{}`", field.source_name))),
                 Ok(Plain { field, .. }) => fields.push(field),
                 Err(message) => fault(message),

@@ -2,13 +2,15 @@ use std::collections::BTreeMap;
 
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Late, Mode, Pii,
-    RecordField, Schema, Table, TableName, Types, UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Indexes, Late, Mode,
+    Pii, RecordField, Schema, Table, TableName, Types, UnknownFields, Value,
 };
+use pipeline::types::Type;
 use prost_reflect::MessageDescriptor;
 
 use super::{Fault, plan};
 use crate::protobuf::schema;
+use crate::source::{self, Described};
 
 /// A table of all fields, lower case, portable, with nothing declared.
 pub(crate) fn table() -> Table {
@@ -35,7 +37,7 @@ pub(crate) fn table() -> Table {
 /// A block of bare payloads.
 pub(crate) fn value(filter: Option<Filter>) -> Value {
     let schema = Schema::Proto { path: "test.proto".into(), message: "M".to_owned() };
-    Value { format: Format::Protobuf, framing: Framing::Bare, schema, filter, explode: None }
+    Value { format: Format::Protobuf, framing: Framing::Bare, indexes: Indexes::Zigzag, schema, filter, explode: None }
 }
 
 pub(crate) fn path(path: &str) -> From {
@@ -522,4 +524,60 @@ fn portable_types_are_the_default() {
     refused(&message, &table, &[("table.columns.u", "Athena doesn't read time")]);
     table.types = Types::Iceberg;
     refused(&message, &table, &[("table.columns.u", "it can be string, binary")]);
+}
+
+/// A description that no schema is behind: fields that a pipeline file declares.
+struct Declared(source::Schema);
+
+impl Described for Declared {
+    fn describe(&self) -> source::Schema {
+        self.0.clone()
+    }
+
+    fn misfits(&self, _: &super::Columns) -> Vec<(usize, String)> {
+        Vec::new()
+    }
+}
+
+fn declared(records: Vec<Vec<(&str, source::Kind)>>) -> Declared {
+    let field = |(name, kind): (&str, source::Kind)| source::Field {
+        name: name.to_owned(),
+        id: name.to_owned(),
+        former: Vec::new(),
+        doc: None,
+        value: source::Value { kind, optional: true },
+    };
+    let record = |fields: Vec<(&str, source::Kind)>| source::Record {
+        name: "the record".to_owned(),
+        fields: fields.into_iter().map(field).collect(),
+        is_entry: false,
+    };
+    Declared(source::Schema { records: records.into_iter().map(record).collect(), noun: "record", rest: "" })
+}
+
+/// A dot in a name is a letter of it, and no step into a record.
+#[test]
+fn names_may_have_dots_and_whatever_sources_are_written_with() {
+    let long = || source::Kind::Single(source::Single { default: Ok(Type::Long), comparable: None, within: None });
+    let mut table = table();
+    table.column_case = ColumnCase::AsIs;
+    let odd = declared(vec![vec![("A.B", long()), ("C", source::Kind::Record(1))], vec![("a#b|c \"d\"", long())]]);
+    let columns = plan(&odd, &table).unwrap();
+    let sources: Vec<(&str, &str)> = columns.columns.iter().map(|c| (c.name.as_str(), c.source.as_str())).collect();
+    assert_eq!(sources, [("A.B", "value:\"A.B\""), ("C", "value:C")]);
+    assert_eq!(columns.columns[0].value_names(), Some(vec!["A.B".to_owned()]));
+    let within = || From::Path(vec!["C".to_owned(), "a#b|c \"d\"".to_owned()]);
+    declare(&mut table, "x", within(), None);
+    declare(&mut table, "y", within(), None);
+    let columns = plan(&odd, &table).unwrap();
+    let [.., x, y] = columns.columns.as_slice() else { panic!("{columns:?}") };
+    assert_eq!(
+        (x.source.as_str(), y.source.as_str()),
+        ("value:C.\"a#b|c \"\"d\"\"\"#x", "value:C.\"a#b|c \"\"d\"\"\"#y")
+    );
+    assert_eq!(x.value_names(), Some(vec!["C".to_owned(), "a#b|c \"d\"".to_owned()]));
+    table.columns.clear();
+    let both = declared(vec![vec![("A.B", long()), ("A", source::Kind::Record(1))], vec![("B", long())]]);
+    let faults = plan(&both, &table).unwrap_err();
+    assert!(faults.len() == 1 && faults[0].message.contains("two columns are named `A.B`"), "{faults:?}");
 }

@@ -7,14 +7,17 @@ use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
 use pipeline::types::Type;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor};
 
-use super::level::{Cell, Check, Kept, Layout, Required, Veil};
 use super::mapping::{self, Number, Shape};
-use super::program::{Field, Message, MomentStore, Names, Oneof, Op, Output, Program, Read, Slot, Source, Store};
-use super::{json, text, wire};
-use crate::columns::{Column, Columns};
-use crate::expectation::Rule;
+use super::program::{Field, Message, MomentStore, Oneof, Op, Program, Read, Store};
+use super::{json, wire};
+use crate::columns::{self, Column, Columns};
 use crate::naming;
 use crate::pii::Hasher;
+use crate::rows::batch::Plan;
+use crate::rows::cells::{Output, Slot, Source};
+use crate::rows::level::{Gathered, Layout, Required};
+use crate::rows::names::Names;
+use crate::rows::text;
 
 /// Columns nest at most this deep. Written types end at half of it; the decoder follows the columns' nesting with its
 /// stack, so this bounds that.
@@ -36,8 +39,9 @@ pub(crate) fn compile(
     let (mut outputs, mut faults) = (Vec::new(), Vec::new());
     let mut of_element = Vec::new();
     let mut rest = None;
+    let explode = columns.explode.as_deref().and_then(columns::numbers);
     let mut elements =
-        columns.explode.as_ref().map(|path| Elements { path, layout: Layout::default(), ops: Vec::new(), way: None });
+        explode.as_ref().map(|path| Elements { path, layout: Layout::default(), ops: Vec::new(), way: None });
     for (index, column) in columns.columns.iter().enumerate() {
         match column.value_path() {
             None if column.is_rest() => {
@@ -68,7 +72,7 @@ pub(crate) fn compile(
     }
     if faults.is_empty() {
         let root = root.into_message(&mut layout);
-        Ok(Program { root, layout, outputs, rest, exploded, of_element })
+        Ok(Program { root, plan: Plan { layout, outputs, exploded, of_element }, rest })
     } else {
         Err(faults)
     }
@@ -209,10 +213,7 @@ impl Compiler<'_> {
                 }
             };
             let depth = way.depth + 1;
-            let (bit, next) = way.ways.entry(*number).or_insert_with(|| {
-                layout.bits += 1;
-                (layout.bits - 1, Way::new(message, depth))
-            });
+            let (bit, next) = way.ways.entry(*number).or_insert_with(|| (layout.bit(), Way::new(message, depth)));
             parent = Some(*bit);
             way = next;
         }
@@ -258,24 +259,7 @@ impl Compiler<'_> {
         } else {
             self.field(field, data_type, layout, place)?
         };
-        if let (true, Some(bit)) = (column.required, output.valid) {
-            layout.required.push(Required { bit, within: None, path: place.path.clone() });
-        }
-        if let Some(rule) = Rule::of(&column.expect, &column.data_type)? {
-            let cell = cell(&output.source, &column.data_type).ok_or("only single values have expectations")?;
-            layout.checks.push(Check { valid: output.valid, cell, rule, path: place.path.clone() });
-        }
-        if let Some(pii) = column.pii {
-            let (Source::Text(text), false) = (&output.source, matches!(op, Op::Json { .. })) else {
-                return Err("personal data is a single value: name a field within it".to_owned());
-            };
-            let kept = match pii {
-                Pii::Hash => Kept::Hash(Arc::clone(self.hasher)),
-                Pii::Last4 => Kept::Last4,
-                Pii::Drop => return Err("a column that is dropped is none".to_owned()),
-            };
-            layout.veils.push(Veil { valid: output.valid, text: *text, kept });
-        }
+        layout.demand(column, &output, matches!(op, Op::Json { .. }), &place.path, self.hasher)?;
         Ok((op, output))
     }
 
@@ -353,12 +337,7 @@ impl Compiler<'_> {
     ) -> Compiled {
         let refused = || format!("`{}` can't be {data_type}: it can be {}", field.name(), shape.allowed());
         // Taken only when the value has an op, so that refused ones leave no bits behind.
-        let present = |layout: &mut Layout| {
-            (presence == Presence::Explicit).then(|| {
-                layout.bits += 1;
-                layout.bits - 1
-            })
-        };
+        let present = |layout: &mut Layout| (presence == Presence::Explicit).then(|| layout.bit());
         let default = |bytes: &str| {
             (presence == Presence::Always)
                 .then(|| text::Default { bytes: bytes.as_bytes().to_vec(), within: place.parent })
@@ -395,11 +374,11 @@ impl Compiler<'_> {
                 Ok((Op::EnumName { names, text, present }, output))
             }
             (Shape::Timestamp, Type::Timestamptz | Type::Timestamp) => {
-                let slot = layout.word8();
+                let slot = word8(layout);
                 Ok(moment(MomentStore::Timestamp, slot, Source::Word8(slot), present(layout), layout, place))
             }
             (Shape::Duration, Type::Long) => {
-                let slot = layout.word8();
+                let slot = word8(layout);
                 Ok(moment(MomentStore::Duration, slot, Source::Word8(slot), present(layout), layout, place))
             }
             (Shape::Timestamp, Type::String) => {
@@ -412,8 +391,7 @@ impl Compiler<'_> {
             }
             (Shape::Empty(message), Type::Boolean) => {
                 // The bit is the value, and so not a validity.
-                layout.bits += 1;
-                let bit = layout.bits - 1;
+                let bit = layout.bit();
                 let message = Box::new(Way::new(message.clone(), place.depth + 1).into_message(layout));
                 let output = Output { valid: place.parent, source: Source::Bit(bit) };
                 Ok((Op::Message { message, present: Some(bit) }, output))
@@ -422,13 +400,11 @@ impl Compiler<'_> {
                 let present = present(layout);
                 let text = layout.text(None);
                 let depth = place.depth + 1;
-                layout.raws.push(json::Source {
-                    message: message.clone(),
+                layout.raws.push(Gathered {
                     name: place.path.clone(),
                     text,
                     always: presence == Presence::Always && place.parent.is_none(),
-                    depth,
-                    strict: self.strict,
+                    writer: Box::new(json::Source { message: message.clone(), depth, strict: self.strict }),
                 });
                 let output = Output { valid: present.or(place.parent), source: Source::Text(text) };
                 Ok((Op::Json { raw: layout.raws.len() - 1, present, depth }, output))
@@ -570,16 +546,9 @@ impl Way {
     }
 }
 
-impl Layout {
-    fn text(&mut self, default: Option<text::Default>) -> usize {
-        self.texts.push(default);
-        self.texts.len() - 1
-    }
-
-    const fn word8(&mut self) -> usize {
-        self.words8 += 1;
-        self.words8 - 1
-    }
+const fn word8(layout: &mut Layout) -> usize {
+    layout.words8 += 1;
+    layout.words8 - 1
 }
 
 /// How a number becomes a column of a type, if it may without losing anything.
@@ -604,20 +573,6 @@ const fn store(number: Number, data_type: &Type) -> Option<Store> {
         (Number::Signed32 | Number::Signed64, Type::String) => Store::SignedText,
         (Number::Unsigned32 | Number::Unsigned64, Type::String) => Store::UnsignedText,
         _ => return None,
-    })
-}
-
-/// Where a column's single values stand; none for nested ones.
-const fn cell(source: &Source, data_type: &Type) -> Option<Cell> {
-    Some(match (source, data_type) {
-        (Source::Word4(slot), Type::Float) => Cell::Float(*slot),
-        (Source::Word4(slot), _) => Cell::Word4(*slot),
-        (Source::Word8(slot), Type::Double) => Cell::Double(*slot),
-        (Source::Word8(slot), _) => Cell::Word8(*slot),
-        (Source::Word16(slot), _) => Cell::Word16(*slot),
-        (Source::Bit(slot), _) => Cell::Bit(*slot),
-        (Source::Text(slot), _) => Cell::Text(*slot),
-        (Source::Struct(_) | Source::List(..) | Source::Map(..), _) => return None,
     })
 }
 

@@ -3,11 +3,12 @@ use std::collections::HashSet;
 use prost_reflect::MessageDescriptor;
 
 use super::OneText;
-use crate::columns::{Columns, Field};
+use crate::columns::Columns;
 use crate::{Error, Rejected};
 
 /// Tells the records that a pipeline takes from those that it leaves out, by one field of the payload: what a record that
 /// is left out holds in others is nobody's concern.
+#[derive(Debug)]
 pub struct Filter {
     text: OneText,
     taken: HashSet<Box<[u8]>>,
@@ -20,8 +21,7 @@ impl Filter {
     /// [`Error::Columns`] when it was planned for another message or a version of it that differs in the field.
     pub fn new(message: &MessageDescriptor, columns: &Columns) -> Result<Option<Self>, Error> {
         let Some(filter) = &columns.filter else { return Ok(None) };
-        let field = Field { source: filter.source.clone(), source_name: filter.source_name.clone() };
-        let taken = filter.values.iter().map(|text| text.as_bytes().into()).collect();
+        let (field, taken) = filter.parts();
         Ok(Some(Self { text: OneText::new(message, &field, columns)?, taken }))
     }
 

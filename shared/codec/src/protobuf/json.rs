@@ -10,34 +10,27 @@ use std::collections::HashMap;
 use chrono::{DateTime, SecondsFormat};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, Value};
 
-use super::level::Moment;
 use super::mapping::{self, Shape};
 use super::run::{check_duration, check_timestamp, number};
-use super::stop::{Outcome, Stop};
-use super::text::check_utf8;
 use super::wire::{self, Foreign, Reader};
 use crate::Class;
+use crate::rows::level::{Deferred, Moment};
+use crate::rows::stop::{Outcome, Stop};
+use crate::rows::text::check_utf8;
 
-/// A message that becomes JSON, and the text column it goes to.
+/// A message that becomes JSON.
 pub(crate) struct Source {
     pub(crate) message: MessageDescriptor,
-    /// Its path from the level's beginning.
-    pub(crate) name: String,
-    pub(crate) text: usize,
-    /// Whether it is there even if it isn't on the wire: a map's value.
-    pub(crate) always: bool,
     pub(crate) depth: usize,
     pub(crate) strict: bool,
 }
 
-impl Source {
-    /// Judges every byte of an occurrence, also of values that later ones replace and that are never written.
-    pub(crate) fn check(&self, bytes: &[u8]) -> Outcome {
+impl Deferred for Source {
+    fn check(&self, bytes: &[u8]) -> Outcome {
         Writer { out: String::new(), strict: self.strict }.check(&self.message, bytes, self.depth)
     }
 
-    /// Writes the message whose occurrences, each of them checked, are in `bytes` one after the other.
-    pub(crate) fn write(&self, bytes: &[u8]) -> Outcome<String> {
+    fn write(&self, bytes: &[u8]) -> Outcome<String> {
         let mut writer = Writer { out: String::new(), strict: self.strict };
         writer.message(&self.message, &[bytes], self.depth)?;
         Ok(writer.out)

@@ -1,16 +1,14 @@
-use pipeline::expectation::Expectations;
-use pipeline::resolved::UnknownFields;
-use pipeline::types::Type;
 use prost_reflect::MessageDescriptor;
 
 use super::Decoder;
-use crate::columns::{Column, Columns, Field};
+use crate::columns::{Columns, Field};
 use crate::{Error, Rejected};
 
 /// Reads one field of payloads as text: a string, an enum's name, a whole number's digits, `true` or `false`.
 ///
 /// The whole message is passed over, so that a payload which is no message is refused, whatever the field says; but
 /// nothing is asked of other fields.
+#[derive(Debug)]
 pub struct OneText {
     decoder: Decoder,
 }
@@ -19,24 +17,7 @@ impl OneText {
     /// # Errors
     /// [`Error::Columns`] when the field was found in another message or a version of it that differs there.
     pub fn new(message: &MessageDescriptor, field: &Field, columns: &Columns) -> Result<Self, Error> {
-        let column = Column {
-            name: "text".to_owned(),
-            source: field.source.clone(),
-            source_name: field.source_name.clone(),
-            data_type: Type::String,
-            required: false,
-            doc: None,
-            expect: Expectations::default(),
-            pii: None,
-        };
-        let columns = Columns {
-            columns: vec![column],
-            column_case: columns.column_case,
-            unknown_fields: UnknownFields::Ignore,
-            filter: None,
-            explode: None,
-        };
-        Ok(Self { decoder: Decoder::new(message, &columns)? })
+        Ok(Self { decoder: Decoder::new(message, &field.alone(columns))? })
     }
 
     /// What `with` makes of a payload's text, which is none where the field is absent.

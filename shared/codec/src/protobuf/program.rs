@@ -1,21 +1,17 @@
 //! What decoding a message comes down to: for each field number, what to do with its value and where to put it.
 
-use super::level::Layout;
 use super::wire;
+use crate::rows::batch::Plan;
+use crate::rows::cells::Slot;
+use crate::rows::names::Names;
 
 /// A message compiled for a set of columns.
 pub(crate) struct Program {
     pub(crate) root: Message,
-    /// What the columns of a batch consist of. Taken when the decoder is built.
-    pub(crate) layout: Layout,
-    /// The columns that come from the payload, in order.
-    pub(crate) outputs: Vec<Output>,
+    /// What the columns are. Taken when the decoder is built.
+    pub(crate) plan: Plan,
     /// The list that holds the fields which the schema does not know, where they are kept.
     pub(crate) rest: Option<usize>,
-    /// The list of which each element becomes a row; its columns are apart from those of the record.
-    pub(crate) exploded: Option<usize>,
-    /// For each of `outputs` whether it is on that list's level.
-    pub(crate) of_element: Vec<bool>,
 }
 
 /// One occurrence of a message type among the columns. The same type in two places is compiled twice, since its values
@@ -157,106 +153,6 @@ pub(crate) enum MomentStore {
     TimestampText,
     /// A duration as seconds with their fraction and an `s`, as protobuf's JSON has it.
     DurationText,
-}
-
-/// A cell of the open row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
-    Word4(usize),
-    Word8(usize),
-    Word16(usize),
-    Bit(usize),
-    Text(usize),
-    List(usize),
-    Moment(usize),
-    Oneof(usize),
-    Raw(usize),
-}
-
-/// A column, or a part of one, as it is put together from a level.
-pub(crate) struct Output {
-    /// The validity bit; none where every row has a value.
-    pub(crate) valid: Option<usize>,
-    pub(crate) source: Source,
-}
-
-pub(crate) enum Source {
-    Word4(usize),
-    Word8(usize),
-    Word16(usize),
-    Bit(usize),
-    Text(usize),
-    Struct(Vec<Output>),
-    List(usize, Box<Output>),
-    Map(usize, Box<(Output, Output)>),
-}
-
-/// The names of an enum's numbers.
-pub(crate) struct Names {
-    /// All names, with a block of room behind the last.
-    bytes: Vec<u8>,
-    /// Position and length by number; length 0 where a small number has no name.
-    small: Vec<(u32, u32)>,
-    /// Number, position and length of the others, by number.
-    large: Vec<(i32, u32, u32)>,
-}
-
-/// Numbers up to here are looked up by index.
-const SMALL: i32 = 256;
-
-impl Names {
-    /// Of several names of one number, the first counts.
-    pub(crate) fn new<'a>(values: impl Iterator<Item = (i32, &'a str)>) -> Self {
-        let mut names = Self { bytes: Vec::new(), small: Vec::new(), large: Vec::new() };
-        for (number, name) in values {
-            // Bounded by the schema's own size, far below 4 GiB.
-            let (at, length) = (names.bytes.len() as u32, name.len() as u32);
-            let known = match usize::try_from(number) {
-                Ok(index) if number < SMALL => {
-                    if names.small.len() <= index {
-                        names.small.resize(index + 1, (0, 0));
-                    }
-                    match names.small.get_mut(index) {
-                        Some(cell) if cell.1 == 0 => {
-                            *cell = (at, length);
-                            false
-                        }
-                        _ => true,
-                    }
-                }
-                _ => {
-                    let known = names.large.iter().any(|(other, ..)| *other == number);
-                    if !known {
-                        names.large.push((number, at, length));
-                    }
-                    known
-                }
-            };
-            if !known {
-                names.bytes.extend_from_slice(name.as_bytes());
-            }
-        }
-        names.large.sort_unstable();
-        names.bytes.resize(names.bytes.len() + super::text::BLOCK, 0);
-        names
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Position and length of a number's name.
-    #[inline]
-    pub(crate) fn find(&self, number: i32) -> Option<(usize, usize)> {
-        let (at, length) = match usize::try_from(number).ok().and_then(|index| self.small.get(index)) {
-            Some(&(at, length)) => (at, length),
-            None => {
-                let index = self.large.binary_search_by_key(&number, |(number, ..)| *number).ok()?;
-                self.large.get(index).map(|&(_, at, length)| (at, length))?
-            }
-        };
-        (length > 0).then_some((at as usize, length as usize))
-    }
 }
 
 impl Message {

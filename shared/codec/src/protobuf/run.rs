@@ -3,14 +3,14 @@
 //! Recursion here follows the columns, whose nesting the compiler bounds; only unknown groups and JSON go as deep as
 //! the payload says, and those are counted.
 
-use std::fmt::Write as _;
-
 use super::json;
-use super::level::{Level, Moment};
-use super::program::{Field, Message, MomentStore, Op, Read, Slot, Store};
-use super::stop::{Outcome, Stop};
+use super::program::{Field, Message, MomentStore, Op, Read, Store};
 use super::wire::{self, Reader};
 use crate::Class;
+use crate::rows::cells::Slot;
+use crate::rows::digits::Digits;
+use crate::rows::level::{Level, Moment};
+use crate::rows::stop::{Outcome, Stop};
 
 /// Reads a message up to the reader's end, or up to the end of the group of this number if it isn't 0, into the level's
 /// open row.
@@ -361,32 +361,4 @@ pub(crate) fn check_duration(moment: Moment) -> Outcome {
 fn out_of_range(what: &str, moment: Moment, bounds: &str) -> Box<Stop> {
     let Moment { seconds, nanos } = moment;
     Stop::new(Class::OutOfRange, format!("{seconds} seconds and {nanos} nanoseconds are no {what}: one is {bounds}"))
-}
-
-/// A whole number's decimal digits, without allocating.
-struct Digits {
-    bytes: [u8; 20],
-    length: usize,
-}
-
-impl Digits {
-    fn of(number: impl std::fmt::Display) -> Self {
-        let mut digits = Self { bytes: [0; 20], length: 0 };
-        // 64 bits are at most 20 characters, sign included.
-        let _infallible = write!(digits, "{number}");
-        digits
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        self.bytes.get(..self.length).unwrap_or(&[])
-    }
-}
-
-impl std::fmt::Write for Digits {
-    fn write_str(&mut self, part: &str) -> std::fmt::Result {
-        let end = self.length + part.len();
-        self.bytes.get_mut(self.length..end).ok_or(std::fmt::Error)?.copy_from_slice(part.as_bytes());
-        self.length = end;
-        Ok(())
-    }
 }

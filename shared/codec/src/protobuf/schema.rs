@@ -10,16 +10,18 @@ use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use sha2::{Digest, Sha256};
 
+use super::bundled::Bundled;
 use crate::{Error, naming};
 
 /// Loads the descriptor of the message that a pipeline names.
 ///
-/// A `.proto` file's folder is the root that its imports are looked up from; `google/protobuf/*.proto` need not be
-/// there. A descriptor set must hold every file that its files import.
+/// A `.proto` file's folder is the root that its imports are looked up from; `google/protobuf/*.proto` and
+/// `google/type/*.proto` need not be there. A descriptor set must hold every file that its files import.
 ///
 /// # Errors
 /// [`Error::Read`] when the file can't be read, [`Error::Schema`] when it is not usable (editions among them: proto2
-/// and proto3 are what is read), [`Error::UnknownMessage`] with the names there are.
+/// and proto3 are what is read), [`Error::UnknownMessage`] with the names there are, [`Error::Registered`] when it is none
+/// of this machine's files.
 pub fn load(schema: &pipeline::resolved::Schema) -> Result<MessageDescriptor, Error> {
     match schema {
         pipeline::resolved::Schema::Proto { path, message } => {
@@ -37,6 +39,7 @@ pub fn load(schema: &pipeline::resolved::Schema) -> Result<MessageDescriptor, Er
             compile(path, name, sources, message)
         }
         pipeline::resolved::Schema::Descriptor { path, message } => descriptor_set(path, &read(path)?, message),
+        pipeline::resolved::Schema::Registered { name, .. } => Err(Error::Registered { name: name.clone() }),
     }
 }
 
@@ -74,12 +77,18 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 
 fn compile(path: &Path, name: &str, sources: Sources, message: &str) -> Result<MessageDescriptor, Error> {
     let unusable = |error: protox::Error| Error::Schema { path: path.to_owned(), message: format!("{error:?}") };
+    find(path, &pool(name, sources).map_err(unusable)?, Some(name), message)
+}
+
+/// Compiles the file of a name and everything that it imports.
+pub(super) fn pool(name: &str, sources: Sources) -> Result<DescriptorPool, protox::Error> {
     let mut resolver = ChainFileResolver::new();
     resolver.add(sources);
     resolver.add(GoogleFileResolver::new());
+    resolver.add(Bundled);
     let mut compiler = Compiler::with_file_resolver(resolver);
-    compiler.include_imports(true).open_file(name).map_err(unusable)?;
-    find(path, &compiler.descriptor_pool(), Some(name), message)
+    compiler.include_imports(true).open_file(name)?;
+    Ok(compiler.descriptor_pool())
 }
 
 fn descriptor_set(path: &Path, bytes: &[u8], message: &str) -> Result<MessageDescriptor, Error> {
@@ -87,10 +96,7 @@ fn descriptor_set(path: &Path, bytes: &[u8], message: &str) -> Result<MessageDes
     let set = FileDescriptorSet::decode(bytes)
         .map_err(|error| unusable(format!("it is not a serialised FileDescriptorSet ({error})")))?;
     for file in &set.file {
-        // What `protoc` writes for `edition = "…"`; the number of the edition is not part of these descriptor types.
-        if file.syntax() == "editions" {
-            return Err(unusable(editions(file.name())));
-        }
+        known_syntax(file).map_err(unusable)?;
     }
     let pool = DescriptorPool::decode(bytes).map_err(|error| unusable(format!("{error:?}")))?;
     find(path, &pool, None, message)
@@ -119,14 +125,24 @@ fn find(path: &Path, pool: &DescriptorPool, own: Option<&str>, name: &str) -> Re
     Err(Error::UnknownMessage { path: path.to_owned(), name: name.to_owned(), nearest, available })
 }
 
+/// Only these are read, and the descriptor library panics at others.
+fn known_syntax(file: &FileDescriptorProto) -> Result<(), String> {
+    match file.syntax.as_deref() {
+        None | Some("proto2" | "proto3") => Ok(()),
+        // What `protoc` writes for `edition = "…"`; the number of the edition is not part of these descriptor types.
+        Some("editions") => Err(editions(file.name())),
+        Some(_) => Err(format!("{} is of an unknown syntax", file.name())),
+    }
+}
+
 fn editions(file: &str) -> String {
     format!("{file} is written in an edition; only `syntax = \"proto2\"` and `syntax = \"proto3\"` are read")
 }
 
 /// Files given as text, then those below a folder.
-struct Sources {
-    given: BTreeMap<String, String>,
-    root: Option<PathBuf>,
+pub(super) struct Sources {
+    pub(super) given: BTreeMap<String, String>,
+    pub(super) root: Option<PathBuf>,
 }
 
 impl FileResolver for Sources {
@@ -142,11 +158,30 @@ impl FileResolver for Sources {
             },
             (None, None) => return Err(protox::Error::file_not_found(name)),
         };
+        if let Some(file) = serialized(name, &text)? {
+            return Ok(file);
+        }
         if first_word(&text) == "edition" {
             return Err(protox::Error::new(editions(name)));
         }
         File::from_source(name, &text)
     }
+}
+
+/// A serialised `FileDescriptorProto` in base64: what clients register that have no text, and what registries then give
+/// out. No text of protobuf has letters, digits, `+` and `/` alone.
+fn serialized(name: &str, text: &str) -> Result<Option<File>, protox::Error> {
+    let text = text.trim_ascii();
+    let base64 = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+    if text.is_empty() || !text.as_bytes().iter().all(base64) {
+        return Ok(None);
+    }
+    let wrong = || protox::Error::new(format!("{name} is neither text nor a serialised FileDescriptorProto"));
+    let bytes = base64_simd::STANDARD.decode_to_vec(text).map_err(|_| wrong())?;
+    let mut file = FileDescriptorProto::decode(&bytes[..]).map_err(|_| wrong())?;
+    file.name = Some(name.to_owned());
+    known_syntax(&file).map_err(protox::Error::new)?;
+    Ok(Some(File::from_file_descriptor_proto(file)))
 }
 
 /// The first word that is not in a comment: a file's `syntax` or `edition` comes before everything else.
@@ -243,5 +278,11 @@ mod tests {
         };
         std::fs::write(&path, set.encode_to_vec()).unwrap();
         assert!(load(&descriptor).unwrap_err().to_string().contains("e.proto is written in an edition"));
+        for syntax in ["", "proto4"] {
+            let mut set = set.clone();
+            set.file[0].syntax = Some(syntax.to_owned());
+            std::fs::write(&path, set.encode_to_vec()).unwrap();
+            assert!(load(&descriptor).unwrap_err().to_string().contains("unknown syntax"));
+        }
     }
 }

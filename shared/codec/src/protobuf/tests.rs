@@ -1,21 +1,19 @@
 //! Judged by `prost-reflect`'s dynamic messages, which share no code with the decoder.
 
-mod cells;
 mod generate;
 mod oracle;
 mod properties;
 mod vectors;
 mod well_known;
 
-use arrow::array::RecordBatch;
 use pipeline::resolved::Table;
 use prost_reflect::MessageDescriptor;
 
 use super::{Decoder, schema};
 use crate::columns;
 use crate::columns::tests::table;
+use crate::testing::cells::{self, print};
 use crate::{Class, Rejected};
-use cells::Cell;
 
 /// The message `M` of a proto3 text, with all its fields as columns.
 fn proto3(body: &str) -> MessageDescriptor {
@@ -45,14 +43,6 @@ fn rows(message: &MessageDescriptor, table: &Table, payloads: &[&str]) -> Result
         decoder.decode(&hex(payload))?;
     }
     Ok(print(&decoder.finish().unwrap()))
-}
-
-fn print(batch: &RecordBatch) -> Vec<String> {
-    let print = |row: Vec<(String, Cell)>| {
-        let cells: Vec<String> = row.into_iter().map(|(name, cell)| format!("{name}={cell}")).collect();
-        cells.join(" ")
-    };
-    cells::of(batch).into_iter().map(print).collect()
 }
 
 /// Bytes from hexadecimal with blanks; what is in parentheses gets its length in front.

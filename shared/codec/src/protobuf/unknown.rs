@@ -2,9 +2,9 @@
 
 use base64_simd::STANDARD;
 
-use super::level::Level;
-use super::stop::{Outcome, Stop};
 use crate::Class;
+use crate::rows::level::Level;
+use crate::rows::stop::{Outcome, Stop};
 
 /// A schema that lacks more of a record than this is another message's.
 const FIELDS_MAX: usize = 10_000;

@@ -1,9 +1,10 @@
 //! The wire format of Protocol Buffers: tags, varints, fixed-width values, lengths and groups. Source of the format:
 //! protobuf.dev, "Encoding".
 
-use super::stop::{Outcome, Stop};
 use super::unknown::Unknown;
 use crate::Class;
+use crate::rows::stop::{Outcome, Stop};
+use crate::varint;
 
 pub(crate) const VARINT: u8 = 0;
 pub(crate) const FIXED64: u8 = 1;
@@ -109,18 +110,10 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn varint_of_several_bytes(&mut self) -> Outcome<u64> {
-        if let Some(word) = word_at(self.buf, self.at) {
-            let stops = !word & 0x8080_8080_8080_8080;
-            if stops != 0 {
-                // Everything up to the first byte without a continuation bit, then the seven-bit groups moved
-                // together two, four and eight at a time.
-                let w = word & (stops ^ (stops - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
-                let w = (w & 0x007f_007f_007f_007f) | ((w & 0x7f00_7f00_7f00_7f00) >> 1);
-                let w = (w & 0x0000_3fff_0000_3fff) | ((w & 0x3fff_0000_3fff_0000) >> 2);
-                let w = (w & 0x0000_0000_0fff_ffff) | ((w & 0x0fff_ffff_0000_0000) >> 4);
-                self.at += (stops.trailing_zeros() as usize + 1) / 8;
-                return if self.at <= self.end { Ok(w) } else { Err(Stop::truncated()) };
-            }
+        if let Some((value, length)) = self.buf.get(self.at..).and_then(|rest| rest.first_chunk()).and_then(varint::of)
+        {
+            self.at += length;
+            return if self.at <= self.end { Ok(value) } else { Err(Stop::truncated()) };
         }
         self.varint_bytewise()
     }
@@ -128,23 +121,16 @@ impl<'a> Reader<'a> {
     /// Near the buffer's end, and for varints of nine and ten bytes.
     #[inline(never)]
     fn varint_bytewise(&mut self) -> Outcome<u64> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = match self.buf.get(self.at) {
-                Some(&byte) if self.at < self.end => byte,
-                _ => return Err(Stop::truncated()),
-            };
-            self.at += 1;
-            // The tenth byte holds the last of 64 bits.
-            if shift == 63 && byte > 1 {
-                break;
+        match varint::bytewise(self.buf.get(self.at..self.end).unwrap_or_default()) {
+            Some(Ok((value, length))) => {
+                self.at += length;
+                Ok(value)
             }
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
+            Some(Err(varint::TooLong)) => {
+                Err(Stop::new(Class::WrongType, "a varint is longer than 64 bits: this is not a protobuf message"))
             }
+            None => Err(Stop::truncated()),
         }
-        Err(Stop::new(Class::WrongType, "a varint is longer than 64 bits: this is not a protobuf message"))
     }
 
     /// Where a length-delimited value ends.

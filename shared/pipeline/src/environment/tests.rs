@@ -114,8 +114,7 @@ catalog = "glue:eu-west-1"
         (12, "auth"),
         (12, "destination"),
         (14, "spark"),
-        (16, "[env.registries.main]"),
-        (21, "[env.registries.old]"),
+        (24, "secret = \"secretsmanager:…\""),
     ];
     assert_eq!(refused("prod"), expected.map(|(line, text)| (line, text.to_owned())));
     assert_eq!(refused("stage"), [(28, "catalog = \"glue:…\"".to_owned())]);
@@ -201,7 +200,10 @@ fn faults_say_where() {
     );
     // A misspelling is one wherever it stands; the same block may hold what is not of this version.
     check("[env.prod]\ndir = \"x\"\nkafka = { bootstrap = \"b\" }", &["3:11 unknown key `bootstrap`"]);
-    check("[env.prod.registries.main]\nknid = \"glue\"", &["1:6 needs `dir`", "2:1 did you mean `kind`"]);
+    check(
+        "[env.prod.registries.main]\nknid = \"glue\"",
+        &["1:6 needs `dir`", "1:22 needs `kind`", "2:1 did you mean `kind`"],
+    );
     check("[env.prod]\nstore = \"file:///x\"", &["1:6 needs `dir`, or all of"]);
     check("[env.local]\nstore = \"file:///x\"", &["1:6 needs `dir`, or all of"]);
     check("[env.a]\ndir = \"\"", &["2:7 write \".\""]);

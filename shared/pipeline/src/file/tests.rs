@@ -5,11 +5,13 @@ mod whole_grammar;
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::environment::Registry;
 use crate::expectation::{Expectations, Literal};
 use crate::partition;
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Late, Mode, Pii,
-    RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Indexes, Late,
+    Mode, Pii, RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields,
+    Value,
 };
 use crate::schema::tests::of_pipeline;
 use crate::types::Type;
@@ -21,8 +23,10 @@ const TABLE: &str = "[table]\nname = \"db.t\"\n";
 
 fn environment() -> Environment {
     let vars = [("db", "bigdata"), ("prefix", "demo-"), ("shout", "BIG")];
+    let registry = |name: &str| (name.to_owned(), Registry::Files { dir: "/project/schemas".into() });
     Environment {
         vars: vars.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        registries: ["main", "old"].map(registry).into(),
         ..Environment::embedded("/project/.frazil")
     }
 }
@@ -127,6 +131,7 @@ retention = "9d"
         value: Value {
             format: Format::Protobuf,
             framing: Framing::Bare,
+            indexes: Indexes::Zigzag,
             schema: Schema::Descriptor {
                 path: "/project/schemas/employee.desc".into(),
                 message: "gsr.proto.post.Employee".to_owned(),
@@ -245,7 +250,7 @@ fn unknown_keys_name_the_nearest() {
     table("[table.columns]\nat = { form = \"x\" }", &["4:8 unknown_key in `[table.columns]`; did you mean `from`?"]);
     check(
         &format!("{SOURCE}{VALUE}{TABLE}").replace("proto =", "prot ="),
-        &["6:1 missing needs `proto` or `descriptor`", "6:12 unknown_key did you mean `proto`?"],
+        &["6:1 missing needs `proto`, `descriptor`, `registry` or", "6:12 unknown_key did you mean `proto`?"],
     );
     // Inside of what is not of this version, a misspelling still is one.
     check(
@@ -262,7 +267,7 @@ colour = "red"
 
 [value]
 format = "protobuff"
-framing = "auto"
+framing = "atuo"
 schema = { proto = "x.proto", message = "p.M", nmae = "x" }
 
 [table]
@@ -281,7 +286,7 @@ max_age = 60
             "2:18 wrong_type `topics` takes an array of strings, found a whole number",
             "3:1 unknown_key unknown key `colour` in `[source]`",
             "6:10 invalid did you mean \"protobuf\"?",
-            "7:11 not_yet `framing = \"auto\"`",
+            "7:11 invalid did you mean \"auto\"",
             "8:48 unknown_key did you mean `name`?",
             "11:9 unknown_variable did you mean `db`? (it has: db, prefix, shout)",
             "12:8 missing `mode = \"dedup\"` needs a `primary_key`",
@@ -455,7 +460,7 @@ fn what_is_missing_is_named() {
             "1:2 missing needs `topics`",
             "2:2 missing needs `format`",
             "2:2 missing needs `schema`",
-            "2:2 missing needs `framing = \"bare\"`",
+            "2:2 missing needs `framing`: \"bare\", or",
             "3:2 missing needs `name`",
         ],
     );
@@ -475,7 +480,7 @@ fn what_is_missing_is_named() {
     check(&format!("{SOURCE}{VALUE}{TABLE}").replace(", message = \"p.M\"", ""), &["6:1 missing needs `message`"]);
     check(
         &format!("{SOURCE}{VALUE}{TABLE}").replace("message", "descriptor = \"x\", message"),
-        &["6:31 invalid not both"],
+        &["6:31 invalid is one of"],
     );
     check(&format!("{SOURCE}{VALUE}{TABLE}").replace("p.M", "p..M"), &["6:41 invalid full name"]);
     let unnamed = parse(&format!("{SOURCE}{VALUE}{TABLE}"), &environment(), Path::new("pipelines/My Pipeline.toml"));
@@ -644,4 +649,44 @@ fn the_schema_file_is_looked_for_beside_the_rest() {
     std::fs::write(&file, vec![b'\n'; BYTES_MAX as usize + 1]).unwrap();
     assert!(matches!(load(&file, &environment()), Err(Error::Unreadable { .. })));
     assert!(matches!(load(&temp.path().join("none.toml"), &environment()), Err(Error::Unreadable { .. })));
+}
+
+#[test]
+fn framings_and_registries_are_read() {
+    let value = |lines: &str, schema: &str| {
+        let text = format!("{SOURCE}{TABLE}[value]\nformat = \"protobuf\"\n{lines}\nschema = {{ {schema} }}\n");
+        assert_eq!(of_pipeline(&text), Vec::<String>::new(), "{text}");
+        parse_named(&text).unwrap().value
+    };
+    let read = value(
+        "framing = \"confluent\"\nconfluent_indexes = \"plain\"",
+        "registry = \"main\", name = \"s\", message = \"p.M\"",
+    );
+    let registered = |registries: &[&str], name: &str, message: Option<&str>| Schema::Registered {
+        registries: registries.iter().map(|name| (*name).to_owned()).collect(),
+        name: name.to_owned(),
+        message: message.map(str::to_owned),
+    };
+    assert_eq!((read.framing, read.indexes), (Framing::Confluent, Indexes::Plain));
+    assert_eq!(read.schema, registered(&["main"], "s", Some("p.M")));
+    let read = value("framing = \"auto\"", "registries = [\"old\", \"main\"], name = \"Employee.proto\"");
+    assert_eq!((read.framing, read.indexes), (Framing::Auto, Indexes::Zigzag));
+    assert_eq!(read.schema, registered(&["old", "main"], "Employee.proto", None));
+
+    let faulty = |lines: &str, schema: &str, expected: &str| {
+        let value = format!("[value]\nformat = \"protobuf\"\n{lines}\nschema = {{ {schema} }}\n");
+        check(&format!("{value}{SOURCE}{TABLE}"), &[expected]);
+    };
+    let own = "proto = \"x.proto\", message = \"p.M\"";
+    faulty("framing = \"avro-single-object\"", own, "3:11 invalid only `format = \"avro\"` comes as");
+    faulty("framing = \"glue\"\nconfluent_indexes = \"plain\"", own, "4:1 invalid is for `framing = \"confluent\"`");
+    faulty("framing = \"auto\"\nconfluent_indexes = \"plan\"", own, "4:21 invalid did you mean \"plain\"");
+    let bare = "framing = \"bare\"";
+    faulty(bare, "registry = \"man\", name = \"s\"", "4:23 invalid did you mean \"main\"");
+    faulty(bare, "registries = [\"main\", \"main\"], name = \"s\"", "4:34 invalid named twice");
+    faulty(bare, "registries = [], name = \"s\"", "4:25 invalid at least one");
+    faulty(bare, "registry = \"main\"", "4:1 missing needs `name`");
+    faulty(bare, "registry = \"main\", registries = [\"old\"], name = \"s\"", "4:31 invalid is one of");
+    faulty(bare, "proto = \"x.proto\", registry = \"main\", name = \"s\", message = \"M\"", "4:31 invalid is one of");
+    faulty(bare, "proto = \"x.proto\", name = \"s\", message = \"M\"", "4:31 invalid in a registry");
 }

@@ -1,12 +1,15 @@
 //! `[value]`: how a record's value is read.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::document::Section;
+use crate::environment::Registry;
 use crate::fault::code;
+use crate::nearest::nearest;
 use crate::path;
 use crate::reader::{Reader, Text};
-use crate::resolved::{Filter, Format, Framing, Schema, Value};
+use crate::resolved::{Filter, Format, Framing, Indexes, Schema, Value};
 
 use super::expectation;
 
@@ -17,35 +20,57 @@ pub(super) struct Found {
     pub(super) schema_file: Option<(PathBuf, usize)>,
 }
 
-pub(super) fn read<'t>(reader: &mut Reader<'t>, section: Section<'t>, project: &Path) -> Found {
+const FRAMINGS: &[(&str, Framing)] = &[
+    ("auto", Framing::Auto),
+    ("bare", Framing::Bare),
+    ("glue", Framing::Glue),
+    ("confluent", Framing::Confluent),
+    ("avro-single-object", Framing::AvroSingleObject),
+];
+
+const INDEXES: &[(&str, Indexes)] = &[("zigzag", Indexes::Zigzag), ("plain", Indexes::Plain)];
+
+/// `registries` are the environment's.
+pub(super) fn read<'t>(
+    reader: &mut Reader<'t>,
+    section: Section<'t>,
+    project: &Path,
+    registries: &BTreeMap<String, Registry>,
+) -> Found {
     for needed in ["format", "schema"] {
         if section.get(needed).is_none() {
             reader.fault(section.at, code::MISSING, format!("`[value]` needs `{needed}`"));
         }
     }
     if section.get("framing").is_none() {
-        // Left out, a later version will tell framings apart record by record, and an empty value, a row of defaults
-        // under "bare", will be refused there. A file must not change its meaning with the version that reads it.
-        let message = "`[value]` needs `framing = \"bare\"`: telling framings apart is part of the grammar but not of this version";
+        // Left out, it would have to be guessed, and an empty value means another thing under "bare" than under "auto".
+        let message = "`[value]` needs `framing`: \"bare\", or \"auto\", which tells framings apart record by record";
         reader.fault(section.at, code::MISSING, message);
     }
     let format =
         reader.choice(section, "format", &[("protobuf", Format::Protobuf)], &["avro", "json", "dms", "debezium"]);
-    let framing = reader.choice(
-        section,
-        "framing",
-        &[("bare", Framing::Bare)],
-        &["auto", "glue", "confluent", "avro-single-object"],
-    );
+    let framing = reader.choice(section, "framing", FRAMINGS, &[]);
+    if let (Some(format), Some(framing), Some(entry)) = (format, framing, section.get("framing"))
+        && let Some(reason) = framing.refusal(format)
+    {
+        reader.fault(entry.value_at(), code::INVALID, format!("`framing`: {reason}"));
+    }
+    let indexes = reader.choice(section, "confluent_indexes", INDEXES, &[]).unwrap_or_default();
+    if let (Some(framing), Some(entry)) = (framing, section.get("confluent_indexes"))
+        && !matches!(framing, Framing::Auto | Framing::Confluent)
+    {
+        let message = "`confluent_indexes` is for `framing = \"confluent\"` and \"auto\"";
+        reader.fault(entry.key_at, code::INVALID, message);
+    }
     let (schema, schema_file) = match reader.section(section, "schema") {
-        Some(section) => schema(reader, section, project),
+        Some(section) => schema(reader, section, project, registries),
         None => (None, None),
     };
     let filter = filter(reader, section);
     let explode = reader.text(section, "explode").and_then(|text| field_path(reader, "explode", &text));
-    // There is one of each so far: what stands there instead was reported.
+    // What stands there instead was reported.
     let (format, framing) = (format.unwrap_or(Format::Protobuf), framing.unwrap_or(Framing::Bare));
-    let value = schema.map(|schema| Value { format, framing, schema, filter, explode });
+    let value = schema.map(|schema| Value { format, framing, indexes, schema, filter, explode });
     Found { value, schema_file }
 }
 
@@ -76,10 +101,16 @@ fn schema<'t>(
     reader: &mut Reader<'t>,
     section: Section<'t>,
     project: &Path,
+    registries: &BTreeMap<String, Registry>,
 ) -> (Option<Schema>, Option<(PathBuf, usize)>) {
-    let later = ["avsc", "json_schema", "registry", "registries"].iter().any(|name| section.get(name).is_some());
-    let message =
-        if later { reader.text(section, "message") } else { reader.required_text(section, "value.schema", "message") };
+    let later = ["avsc", "json_schema"].iter().any(|name| section.get(name).is_some());
+    let kept = ["registry", "registries"].map(|name| section.get(name));
+    let optional = later || kept.iter().any(Option::is_some);
+    let message = if optional {
+        reader.text(section, "message")
+    } else {
+        reader.required_text(section, "value.schema", "message")
+    };
     if let Some(text) = &message
         && !text.value.split('.').all(identifier)
     {
@@ -88,15 +119,24 @@ fn schema<'t>(
     }
     let message = message.map(|text| text.value);
     let named = ["proto", "descriptor"].map(|name| section.get(name));
-    match named {
-        [Some(_), Some(other)] => {
-            reader.fault(other.key_at, code::INVALID, "a schema is either `proto` or `descriptor`, not both");
+    let sources: Vec<_> = named.iter().chain(&kept).flatten().collect();
+    match sources[..] {
+        [_, other, ..] => {
+            let message = "a schema is one of `proto`, `descriptor`, `registry` and `registries`";
+            reader.fault(other.key_at, code::INVALID, message);
             return (None, None);
         }
-        [None, None] if !later => {
-            reader.fault(section.at, code::MISSING, "`[value.schema]` needs `proto` or `descriptor`");
+        [] if !later => {
+            let message = "`[value.schema]` needs `proto`, `descriptor`, `registry` or `registries`";
+            reader.fault(section.at, code::MISSING, message);
         }
         _ => {}
+    }
+    if kept.iter().any(Option::is_some) {
+        return (registered(reader, section, message, registries), None);
+    }
+    if let Some(entry) = section.get("name") {
+        reader.fault(entry.key_at, code::INVALID, "`name` is that of a schema in a registry");
     }
     let Some(file) = named.into_iter().flatten().next().and_then(|entry| reader.text(section, entry.key)) else {
         return (None, None);
@@ -111,6 +151,42 @@ fn schema<'t>(
         _ => Schema::Descriptor { path: path.clone(), message },
     });
     (schema, Some((path, file.at)))
+}
+
+/// A schema in registries of the environment.
+fn registered<'t>(
+    reader: &mut Reader<'t>,
+    section: Section<'t>,
+    message: Option<String>,
+    known: &BTreeMap<String, Registry>,
+) -> Option<Schema> {
+    let list = section.get("registries").map(|entry| entry.value_at());
+    let names = match list {
+        Some(_) => reader.texts(section, "registries"),
+        None => reader.text(section, "registry").into_iter().collect(),
+    };
+    if let (Some(at), []) = (list, &names[..]) {
+        reader.fault(at, code::INVALID, "`registries` names at least one");
+    }
+    for (place, text) in names.iter().enumerate() {
+        if names.iter().take(place).any(|other| other.value == text.value) {
+            reader.fault(text.at, code::INVALID, format!("the registry {:?} is named twice", text.value));
+        }
+        if !known.contains_key(&text.value) {
+            let nearest = nearest(&text.value, known.keys().map(String::as_str));
+            let meant = nearest.map_or_else(String::new, |n| format!("; did you mean \"{n}\"?"));
+            let message =
+                format!("there is no registry {:?} under `registries` of this environment{meant}", text.value);
+            reader.near(text.at, code::INVALID, message, nearest);
+        }
+    }
+    // Records name the versions that they are written with; the table's columns are planned before there are any.
+    let name = reader.required_text(section, "value.schema", "name")?;
+    if name.value.is_empty() {
+        reader.fault(name.at, code::INVALID, "a schema has a name");
+    }
+    let registries = names.into_iter().map(|text| text.value).collect();
+    Some(Schema::Registered { registries, name: name.value, message })
 }
 
 /// An identifier of the protobuf language.

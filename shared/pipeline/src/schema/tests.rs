@@ -86,7 +86,15 @@ fn what_is_not_of_this_version_is_refused_by_the_schema_too() {
         ("dir = \"x\"\npii_salt = \"ssm:/salt\"", false),
         ("dir = \"x\"\nmapping = { auth = \"x\" }", false),
         ("dir = \"x\"\nspark = {}", false),
-        ("dir = \"x\"\nregistries.main = { kind = \"glue\" }", false),
+        ("dir = \"x\"\nregistries.main = { kind = \"glue\" }", true),
+        ("dir = \"x\"\nregistries.main = {}", false),
+        (
+            "dir = \"x\"\nregistries.main = { kind = \"confluent\", url = \"https://r:8081/x\", secret = \"env:S\" }",
+            true,
+        ),
+        ("dir = \"x\"\nregistries.main = { kind = \"confluent\", url = \"https://u:p@r\" }", false),
+        ("dir = \"x\"\nregistries.main = { kind = \"confluent\", url = \"https://r\", secret = \"u:p\" }", false),
+        ("dir = \"x\"\nregistries.main = { kind = \"confluent\", url = \"https://r\", secret = \"ssm:/s\" }", false),
     ] {
         let text = format!("[env.local]\n{line}\n");
         let read = crate::environment::parse(&text, std::path::Path::new("/project/frazil.toml"));

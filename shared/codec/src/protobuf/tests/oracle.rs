@@ -5,6 +5,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescri
 use serde_json::json;
 
 use super::cells::Cell;
+pub(super) use super::cells::same;
 
 /// A value that has no place in its column: out of range.
 pub(super) struct Unfit;
@@ -104,46 +105,6 @@ fn is_wrapper(message: &DynamicMessage) -> bool {
 fn moment(message: &DynamicMessage) -> (i128, i128) {
     let seconds = message.get_field_by_name("seconds").unwrap().as_i64().unwrap();
     (seconds.into(), message.get_field_by_name("nanos").unwrap().as_i32().unwrap().into())
-}
-
-/// Whether a row is what it should be: maps in any order, JSON compared as values.
-pub(super) fn same(actual: &Cell, expected: &Cell) -> bool {
-    match (actual, expected) {
-        (Cell::Struct(actual), Cell::Struct(expected)) => {
-            actual.len() == expected.len() && actual.iter().zip(expected).all(|((a, x), (e, y))| a == e && same(x, y))
-        }
-        (Cell::List(actual), Cell::List(expected)) => {
-            actual.len() == expected.len() && actual.iter().zip(expected).all(|(x, y)| same(x, y))
-        }
-        (Cell::Map(actual), Cell::Map(expected)) => {
-            actual.len() == expected.len()
-                && expected.iter().all(|(key, value)| actual.iter().any(|(a, x)| a == key && same(x, value)))
-        }
-        (Cell::Text(actual), Cell::Text(expected)) if actual != expected => {
-            let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-            matches!((parse(actual), parse(expected)), (Some(actual), Some(expected)) if alike(&actual, &expected))
-        }
-        _ => actual == expected,
-    }
-}
-
-/// Whether two JSON values are the same, but for the last digit of a number: this parser rounds long ones.
-fn alike(actual: &serde_json::Value, expected: &serde_json::Value) -> bool {
-    use serde_json::Value::{Array, Number, Object};
-    match (actual, expected) {
-        (Number(actual), Number(expected)) => {
-            let (actual, expected) = (actual.as_f64().unwrap(), expected.as_f64().unwrap());
-            (actual - expected).abs() <= expected.abs() * 1e-14
-        }
-        (Array(actual), Array(expected)) => {
-            actual.len() == expected.len() && actual.iter().zip(expected).all(|(a, e)| alike(a, e))
-        }
-        (Object(actual), Object(expected)) => {
-            actual.len() == expected.len()
-                && expected.iter().all(|(key, value)| actual.get(key).is_some_and(|actual| alike(actual, value)))
-        }
-        (actual, expected) => actual == expected,
-    }
 }
 
 fn json(message: &DynamicMessage) -> Result<serde_json::Value, Unfit> {

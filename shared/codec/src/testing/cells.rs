@@ -4,11 +4,12 @@ use std::fmt;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
-    DataType, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type, Time64MicrosecondType,
+    TimestampMicrosecondType,
 };
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Null,
     Bool(bool),
     Int(i128),
@@ -22,7 +23,7 @@ pub(super) enum Cell {
     Map(Vec<(Cell, Cell)>),
 }
 
-pub(super) fn of(batch: &RecordBatch) -> Vec<Vec<(String, Cell)>> {
+pub(crate) fn of(batch: &RecordBatch) -> Vec<Vec<(String, Cell)>> {
     let schema = batch.schema();
     (0..batch.num_rows())
         .map(|row| {
@@ -40,12 +41,15 @@ fn cell(array: &ArrayRef, row: usize) -> Cell {
         DataType::Boolean => Cell::Bool(array.as_boolean().value(row)),
         DataType::Int32 => Cell::Int(array.as_primitive::<Int32Type>().value(row).into()),
         DataType::Int64 => Cell::Int(array.as_primitive::<Int64Type>().value(row).into()),
+        DataType::Date32 => Cell::Int(array.as_primitive::<Date32Type>().value(row).into()),
+        DataType::Time64(_) => Cell::Int(array.as_primitive::<Time64MicrosecondType>().value(row).into()),
         DataType::Timestamp(..) => Cell::Int(array.as_primitive::<TimestampMicrosecondType>().value(row).into()),
         DataType::Decimal128(..) => Cell::Int(array.as_primitive::<Decimal128Type>().value(row)),
         DataType::Float32 => Cell::Float(array.as_primitive::<Float32Type>().value(row).to_bits()),
         DataType::Float64 => Cell::Double(array.as_primitive::<Float64Type>().value(row).to_bits()),
         DataType::Utf8 => Cell::Text(array.as_string::<i32>().value(row).to_owned()),
         DataType::Binary => Cell::Bytes(array.as_binary::<i32>().value(row).to_vec()),
+        DataType::FixedSizeBinary(_) => Cell::Bytes(array.as_fixed_size_binary().value(row).to_vec()),
         DataType::Struct(fields) => {
             let members = fields.iter().zip(array.as_struct().columns());
             Cell::Struct(members.map(|(field, column)| (field.name().clone(), cell(column, row))).collect())
@@ -61,6 +65,15 @@ fn cell(array: &ArrayRef, row: usize) -> Cell {
         }
         other => panic!("no decoder makes {other}"),
     }
+}
+
+/// Rows of `name=value` texts.
+pub(crate) fn print(batch: &RecordBatch) -> Vec<String> {
+    let print = |row: Vec<(String, Cell)>| {
+        let cells: Vec<String> = row.into_iter().map(|(name, cell)| format!("{name}={cell}")).collect();
+        cells.join(" ")
+    };
+    of(batch).into_iter().map(print).collect()
 }
 
 impl fmt::Display for Cell {
@@ -82,5 +95,45 @@ impl fmt::Display for Cell {
                 write!(f, "{{{}}}", join(entries.iter().map(|(key, value)| format!("{key}:{value}")).collect()))
             }
         }
+    }
+}
+
+/// Whether a row is what it should be: maps in any order, JSON compared as values.
+pub(crate) fn same(actual: &Cell, expected: &Cell) -> bool {
+    match (actual, expected) {
+        (Cell::Struct(actual), Cell::Struct(expected)) => {
+            actual.len() == expected.len() && actual.iter().zip(expected).all(|((a, x), (e, y))| a == e && same(x, y))
+        }
+        (Cell::List(actual), Cell::List(expected)) => {
+            actual.len() == expected.len() && actual.iter().zip(expected).all(|(x, y)| same(x, y))
+        }
+        (Cell::Map(actual), Cell::Map(expected)) => {
+            actual.len() == expected.len()
+                && expected.iter().all(|(key, value)| actual.iter().any(|(a, x)| a == key && same(x, value)))
+        }
+        (Cell::Text(actual), Cell::Text(expected)) if actual != expected => {
+            let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+            matches!((parse(actual), parse(expected)), (Some(actual), Some(expected)) if alike(&actual, &expected))
+        }
+        _ => actual == expected,
+    }
+}
+
+/// Whether two JSON values are the same, but for the last digit of a number: this parser rounds long ones.
+fn alike(actual: &serde_json::Value, expected: &serde_json::Value) -> bool {
+    use serde_json::Value::{Array, Number, Object};
+    match (actual, expected) {
+        (Number(actual), Number(expected)) => {
+            let (actual, expected) = (actual.as_f64().unwrap(), expected.as_f64().unwrap());
+            (actual - expected).abs() <= expected.abs() * 1e-14
+        }
+        (Array(actual), Array(expected)) => {
+            actual.len() == expected.len() && actual.iter().zip(expected).all(|(a, e)| alike(a, e))
+        }
+        (Object(actual), Object(expected)) => {
+            actual.len() == expected.len()
+                && expected.iter().all(|(key, value)| actual.get(key).is_some_and(|actual| alike(actual, value)))
+        }
+        (actual, expected) => actual == expected,
     }
 }

@@ -7,15 +7,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::json;
-use super::program::Slot;
+use super::cells::Slot;
 use super::stop::{Outcome, Stop};
 use super::text::{self, Text};
 use crate::Class;
 use crate::expectation::Rule;
 use crate::pii::{self, Hasher};
 
-/// What [`super::compile`] asks of a level.
+/// What a compiler asks of a level.
 #[derive(Default)]
 pub(crate) struct Layout {
     pub(crate) words4: usize,
@@ -25,11 +24,25 @@ pub(crate) struct Layout {
     pub(crate) moments: usize,
     pub(crate) oneofs: usize,
     pub(crate) texts: Vec<Option<text::Default>>,
-    pub(crate) raws: Vec<json::Source>,
+    pub(crate) raws: Vec<Gathered>,
     pub(crate) lists: Vec<(Layout, Option<Slot>)>,
     pub(crate) required: Vec<Required>,
     pub(crate) checks: Vec<Check>,
     pub(crate) veils: Vec<Veil>,
+}
+
+impl Layout {
+    /// One more bit.
+    pub(crate) const fn bit(&mut self) -> usize {
+        self.bits += 1;
+        self.bits - 1
+    }
+
+    /// One more text.
+    pub(crate) fn text(&mut self, default: Option<text::Default>) -> usize {
+        self.texts.push(default);
+        self.texts.len() - 1
+    }
 }
 
 /// A validity bit that must be set in every closed row.
@@ -121,12 +134,31 @@ pub(crate) struct Moment {
 pub(crate) struct Raw {
     bytes: Vec<u8>,
     seen: bool,
-    source: json::Source,
+    source: Gathered,
+}
+
+/// A text that is made of gathered bytes when the row closes.
+pub(crate) struct Gathered {
+    /// Its path from the level's beginning.
+    pub(crate) name: String,
+    pub(crate) text: usize,
+    /// Whether it is there even if no bytes are: a map's value.
+    pub(crate) always: bool,
+    pub(crate) writer: Box<dyn Deferred>,
+}
+
+/// Makes text of gathered bytes.
+pub(crate) trait Deferred: Send {
+    /// Judges every byte of an occurrence, also of values that later ones replace and that are never written.
+    fn check(&self, bytes: &[u8]) -> Outcome;
+
+    /// Writes what the occurrences, each of them checked, say one after the other.
+    fn write(&self, bytes: &[u8]) -> Outcome<String>;
 }
 
 /// How many bytes of columns one record may open before anything is written to them. Two wire bytes can open an element
 /// of a thousand columns; no honest record comes near this.
-const OPENED_MAX: usize = 128 << 20;
+pub(crate) const OPENED_MAX: usize = 128 << 20;
 
 /// Rows for which a column that was never used first makes room.
 const ROOM_MIN: usize = 64;
@@ -252,7 +284,7 @@ impl Level {
     fn write_json(&mut self) -> Outcome {
         for raw in &self.raws {
             if raw.seen || raw.source.always {
-                let written = raw.source.write(&raw.bytes);
+                let written = raw.source.writer.write(&raw.bytes);
                 let json = written.map_err(|stop| stop.within(&raw.source.name))?;
                 if let Some(text) = self.texts.get_mut(raw.source.text) {
                     text.put_any(json.as_bytes())?;
@@ -434,7 +466,7 @@ impl Level {
     /// Adds an occurrence of a message that becomes JSON.
     pub(crate) fn put_raw(&mut self, slot: usize, bytes: &[u8]) -> Outcome {
         if let Some(raw) = self.raws.get_mut(slot) {
-            raw.source.check(bytes)?;
+            raw.source.writer.check(bytes)?;
             raw.bytes.extend_from_slice(bytes);
             raw.seen = true;
         }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float32Array, Float64Array, Int32Array, Int64Array,
-    ListArray, MapArray, StringArray, StructArray, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
+    Float64Array, Int32Array, Int64Array, ListArray, MapArray, StringArray, StructArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use arrow::error::ArrowError;
 
+use super::cells::{Output, Source};
 use super::level::Level;
-use super::program::{Output, Source};
 
 /// Takes a column's array. Every column of a level is taken once; [`finish`] then makes the level ready for more.
 pub(crate) fn take(output: &Output, data_type: &DataType, level: &mut Level) -> Result<ArrayRef, ArrowError> {
@@ -21,6 +22,9 @@ pub(crate) fn take(output: &Output, data_type: &DataType, level: &mut Level) -> 
     Ok(match (&output.source, data_type) {
         (Source::Word4(slot), DataType::Int32) => {
             Arc::new(Int32Array::try_new(words(&mut level.words4, *slot, rows), nulls)?)
+        }
+        (Source::Word4(slot), DataType::Date32) => {
+            Arc::new(Date32Array::try_new(words(&mut level.words4, *slot, rows), nulls)?)
         }
         (Source::Word4(slot), DataType::Float32) => {
             let bits: ScalarBuffer<i32> = words(&mut level.words4, *slot, rows);
@@ -32,6 +36,9 @@ pub(crate) fn take(output: &Output, data_type: &DataType, level: &mut Level) -> 
         (Source::Word8(slot), DataType::Float64) => {
             let bits: ScalarBuffer<i64> = words(&mut level.words8, *slot, rows);
             Arc::new(Float64Array::try_new(ScalarBuffer::new(bits.into_inner(), 0, rows), nulls)?)
+        }
+        (Source::Word8(slot), DataType::Time64(TimeUnit::Microsecond)) => {
+            Arc::new(Time64MicrosecondArray::try_new(words(&mut level.words8, *slot, rows), nulls)?)
         }
         (Source::Word8(slot), DataType::Timestamp(_, zone)) => {
             let array = TimestampMicrosecondArray::try_new(words(&mut level.words8, *slot, rows), nulls)?;
@@ -52,6 +59,11 @@ pub(crate) fn take(output: &Output, data_type: &DataType, level: &mut Level) -> 
         (Source::Text(slot), DataType::Binary) => {
             let (offsets, values) = text(level, *slot)?;
             Arc::new(BinaryArray::try_new(offsets, values, nulls)?)
+        }
+        (Source::Text(slot), DataType::FixedSizeBinary(length)) => {
+            let (offsets, values) = text(level, *slot)?;
+            let values = padded(&offsets, values, *length);
+            Arc::new(FixedSizeBinaryArray::try_new(*length, values, nulls)?)
         }
         (Source::Struct(members), DataType::Struct(fields)) => {
             let members = members.iter().zip(fields).map(|(member, field)| take(member, field.data_type(), level));
@@ -104,6 +116,22 @@ fn text(level: &mut Level, slot: usize) -> Result<(OffsetBuffer<i32>, Buffer), A
     let text = level.texts.get_mut(slot).ok_or_else(|| ArrowError::InvalidArgumentError("no such text".to_owned()))?;
     let (offsets, values) = text.take();
     Ok((OffsetBuffer::new(offsets.into()), Buffer::from_vec(values)))
+}
+
+/// Values of one length, zeros where a row has none.
+fn padded(offsets: &OffsetBuffer<i32>, values: Buffer, length: i32) -> Buffer {
+    let length = usize::try_from(length).unwrap_or(0);
+    let rows = offsets.len().saturating_sub(1);
+    if values.len() == rows * length {
+        return values;
+    }
+    let mut padded = Vec::with_capacity(rows * length);
+    for (row, ends) in offsets.windows(2).enumerate() {
+        let value = if let [from, to] = ends { values.get(*from as usize..*to as usize) } else { None };
+        padded.extend_from_slice(value.unwrap_or_default());
+        padded.resize((row + 1) * length, 0);
+    }
+    Buffer::from_vec(padded)
 }
 
 fn misplaced(data_type: &DataType) -> ArrowError {

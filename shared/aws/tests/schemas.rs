@@ -1,0 +1,151 @@
+//! The Glue Schema Registry, as it answers and as it fails.
+
+#![expect(clippy::unwrap_used, reason = "all of it is test code")]
+
+#[expect(dead_code, reason = "it has more than these tests ask for")]
+mod fake;
+
+use std::time::Duration;
+
+use aws::schemas::{Access, GlueSchemas};
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::{ProvideCredentials, future};
+use aws_sdk_glue::Client;
+use aws_sdk_glue::config::retry::RetryConfig;
+use aws_sdk_glue::config::timeout::TimeoutConfig;
+use aws_sdk_glue::config::{BehaviorVersion, Builder, Credentials, Region};
+use fake::{Answer, Server};
+use model::failure::Kind as Failure;
+use registry::{Error, Kind, Reference, Registered, Source as _, Wanted};
+use uuid::Uuid;
+
+const JSON: &str = "content-type: application/x-amz-json-1.1\r\n";
+const ID: Uuid = Uuid::from_u128(0x5c0f_fee5_0000_4000_8000_0000_0000_00b2);
+
+fn schemas(endpoint: &str, registry_name: Option<&str>) -> GlueSchemas {
+    let access =
+        Access { name: "main".to_owned(), registry_name: registry_name.map(str::to_owned), ..Access::default() };
+    GlueSchemas::with(Client::from_conf(config(endpoint).build()), access)
+}
+
+fn config(endpoint: &str) -> Builder {
+    let timeouts = TimeoutConfig::builder().operation_timeout(Duration::from_millis(500)).build();
+    Builder::new()
+        .behavior_version(BehaviorVersion::v2026_01_12())
+        .region(Region::new("eu-west-1"))
+        .endpoint_url(endpoint)
+        .retry_config(RetryConfig::disabled())
+        .timeout_config(timeouts)
+        .credentials_provider(Credentials::new("test", "hunter2", None, None, "test"))
+        .http_client(aws_smithy_http_client::Builder::new().build_http())
+}
+
+fn wanted() -> Wanted {
+    Reference::GlueVersion(ID).into()
+}
+
+#[tokio::test]
+async fn a_version_is_its_text() {
+    let check = async |body: &str, registry: Option<&str>, expected: Result<(Kind, Option<u32>), Failure>| {
+        let said = body.to_owned();
+        let server = Server::start(move |_, _| Answer::Say(200, JSON, said.clone())).await;
+        let found = schemas(&server.endpoint, registry).schema(&wanted()).await;
+        let expected =
+            expected.map(|(kind, version)| Registered { kind, text: "text".to_owned(), imports: Vec::new(), version });
+        assert_eq!(found.map_err(|error| error.kind()), expected, "{body}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 1);
+        assert_eq!(requests[0].header("x-amz-target"), Some("AWSGlue.GetSchemaVersion"));
+    };
+    let arn = "\"SchemaArn\":\"arn:aws:glue:eu-west-1:123456789012:schema/ours/n\"";
+    let of = |format: &str| {
+        format!("{{\"SchemaDefinition\":\"text\",\"DataFormat\":\"{format}\",\"VersionNumber\":3,{arn}}}")
+    };
+    check(&of("AVRO"), None, Ok((Kind::Avro, Some(3)))).await;
+    check(&of("PROTOBUF"), Some("ours"), Ok((Kind::Protobuf, Some(3)))).await;
+    check(&of("JSON"), None, Ok((Kind::Json, Some(3)))).await;
+    check(&of("JSON"), Some("theirs"), Err(Failure::Poison)).await;
+    check("{\"SchemaDefinition\":\"text\",\"DataFormat\":\"AVRO\"}", Some("ours"), Ok((Kind::Avro, None))).await;
+    check(&of("THRIFT"), None, Err(Failure::Corrupt)).await;
+    check("{\"SchemaDefinition\":\"text\"}", None, Err(Failure::Corrupt)).await;
+    check("{\"DataFormat\":\"AVRO\"}", None, Err(Failure::Corrupt)).await;
+    check("<html>", None, Err(Failure::Corrupt)).await;
+}
+
+#[tokio::test]
+async fn failures_are_told_apart() {
+    let check = async |answer: fn() -> Answer, expected: Failure, words: &str| {
+        let server = Server::start(move |_, _| answer()).await;
+        let schemas = schemas(&server.endpoint, None);
+        let error = schemas.schema(&wanted()).await.unwrap_err();
+        assert_eq!(error.kind(), expected, "{error}");
+        let text = format!("{error} {error:?} {schemas:?}");
+        assert!(text.contains(words) && text.contains("`main`") && !text.contains("hunter2"), "{text}");
+    };
+    macro_rules! refusal {
+        ($status:literal, $code:literal) => {
+            || Answer::Say($status, JSON, format!("{{\"__type\":\"{}\",\"Message\":\"in Glue's words\"}}", $code))
+        };
+    }
+    check(refusal!(400, "EntityNotFoundException"), Failure::Poison, "not known").await;
+    check(refusal!(400, "AccessDeniedException"), Failure::Misconfigured, "in Glue's words").await;
+    check(refusal!(403, "SomethingNewException"), Failure::Misconfigured, "SomethingNew").await;
+    check(refusal!(400, "UnrecognizedClientException"), Failure::Misconfigured, "UnrecognizedClient").await;
+    check(refusal!(400, "ExpiredTokenException"), Failure::Misconfigured, "ExpiredToken").await;
+    check(refusal!(400, "ThrottlingException"), Failure::Retry, "Throttling").await;
+    check(refusal!(500, "InternalServiceException"), Failure::Retry, "HTTP 500").await;
+    check(refusal!(400, "InvalidInputException"), Failure::Corrupt, "InvalidInput").await;
+    check(|| Answer::Say(502, "content-type: text/html\r\n", "<html>".to_owned()), Failure::Retry, "502").await;
+    check(|| Answer::HangUp, Failure::Retry, "could not be reached").await;
+    check(|| Answer::Cut(200, JSON, "{\"SchemaDefinition\":\"text\"}".to_owned()), Failure::Retry, "").await;
+}
+
+#[tokio::test]
+async fn no_answer_is_a_time_out() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let error = schemas(&endpoint, None).schema(&wanted()).await.unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    drop(listener);
+    let error = schemas(&endpoint, None).schema(&wanted()).await.unwrap_err();
+    assert!(matches!(error, Error::Outage { .. }), "{error}");
+}
+
+/// Credentials that can't be had, and why.
+#[derive(Debug)]
+struct Without(fn() -> CredentialsError);
+
+impl ProvideCredentials for Without {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        future::ProvideCredentials::ready(Err((self.0)()))
+    }
+}
+
+#[tokio::test]
+async fn without_credentials_nothing_is_asked() {
+    let check = async |why: fn() -> CredentialsError, role: Option<&str>, expected: Failure, words: &str| {
+        let server = Server::start(|_, _| Answer::HangUp).await;
+        let config = config(&server.endpoint).credentials_provider(Without(why)).build();
+        let access = Access { name: "main".to_owned(), assume_role: role.map(str::to_owned), ..Access::default() };
+        let error = GlueSchemas::with(Client::from_conf(config), access).schema(&wanted()).await.unwrap_err();
+        assert!(error.kind() == expected && error.to_string().contains(words), "{error}");
+        assert!(server.requests().is_empty());
+    };
+    let refused = || CredentialsError::provider_error("not authorized to perform sts:AssumeRole");
+    check(refused, Some("arn:r"), Failure::Misconfigured, "the role arn:r can't be assumed: ").await;
+    check(refused, Some("arn:r"), Failure::Misconfigured, "sts:AssumeRole").await;
+    check(CredentialsError::not_loaded_no_source, None, Failure::Misconfigured, "could not be had").await;
+    check(|| CredentialsError::provider_timed_out(Duration::from_secs(1)), None, Failure::Retry, "in time").await;
+}
+
+#[test]
+fn what_is_no_version_of_glues_is_not_asked_for() {
+    let schemas = schemas("http://127.0.0.1:1", None);
+    assert!(schemas.keeps(&wanted()) && schemas.keeps(&Wanted::Latest("n".to_owned())));
+    for other in [Reference::ConfluentId(1), Reference::ConfluentGuid(ID), Reference::AvroFingerprint(1)] {
+        assert!(!schemas.keeps(&other.into()));
+    }
+}

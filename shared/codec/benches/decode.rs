@@ -1,0 +1,165 @@
+//! How fast payloads become Arrow columns on one core: ride requests in Avro, beside the same records as `apache-avro`'s
+//! values, and employees in protobuf. One JSON document on stdout. Figures depend on the machine; ratios within one run are
+//! what to compare.
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure of a benchmark is its end")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use codec::columns;
+use codec::{avro, protobuf};
+use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, Table, TableName, Types, UnknownFields};
+
+const RECORDS: usize = 10_000;
+const ROUNDS: usize = 11;
+
+/// The median time of a pass over all records, in records a second.
+fn rate(mut pass: impl FnMut()) -> f64 {
+    pass();
+    let mut passes: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            pass();
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    passes.sort_unstable_by(f64::total_cmp);
+    (RECORDS as f64 / passes[ROUNDS / 2]).round()
+}
+
+fn long(number: i64, bytes: &mut Vec<u8>) {
+    let mut zigzag = ((number << 1) ^ (number >> 63)) as u64;
+    while zigzag >= 0x80 {
+        bytes.push(zigzag as u8 | 0x80);
+        zigzag >>= 7;
+    }
+    bytes.push(zigzag as u8);
+}
+
+fn text(text: &str, bytes: &mut Vec<u8>) {
+    long(text.len() as i64, bytes);
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// A ride request as those of the examples are.
+fn ride(n: i64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    long(n * 7919 % 100_000, &mut bytes);
+    text("Melbourne, Australia", &mut bytes);
+    text(["Sydney, Australia", "Perth Airport, Terminal 4"][n as usize % 2], &mut bytes);
+    bytes.extend_from_slice(&(1200.5 + n as f32).to_le_bytes());
+    long(n % 120, &mut bytes);
+    long(n % 5, &mut bytes);
+    long(n % 3000, &mut bytes);
+    long(n % 3, &mut bytes);
+    long(1, &mut bytes);
+    long(n % 6, &mut bytes);
+    long(1001 + n, &mut bytes);
+    text(["Jane", "Dummy76"][n as usize % 2], &mut bytes);
+    if n % 2 == 0 {
+        long(0, &mut bytes);
+    } else {
+        long(1, &mut bytes);
+        text("Q", &mut bytes);
+    }
+    text("Doe", &mut bytes);
+    long(1, &mut bytes);
+    long(1, &mut bytes);
+    text("jane.doe@example.com", &mut bytes);
+    long(0, &mut bytes);
+    text("8th Street, Melbourne 3000, Australia, Earth", &mut bytes);
+    long(n % 2, &mut bytes);
+    long(0, &mut bytes);
+    bytes
+}
+
+/// An employee as the examples' producer makes them.
+fn employee(n: u64) -> Vec<u8> {
+    use prost::encoding::{encode_varint, string};
+    let mut bytes = vec![0x08];
+    encode_varint(n * 7919 % 100_000, &mut bytes);
+    string::encode(2, &format!("Dummy{}", n % 100), &mut bytes);
+    string::encode(3, &"Melbourne, Australia".to_owned(), &mut bytes);
+    bytes.extend([0x22, 2, 0x08, (n % 99) as u8 + 1]);
+    let mut at = vec![0x08];
+    encode_varint(1_764_400_000 + n, &mut at);
+    at.push(0x10);
+    encode_varint(n % 1000 * 1_000_000, &mut at);
+    bytes.extend([0x2a, at.len() as u8]);
+    bytes.extend(at);
+    let mut team = Vec::new();
+    string::encode(1, &"Solutions Architects".to_owned(), &mut team);
+    string::encode(2, &"Australia".to_owned(), &mut team);
+    bytes.extend([0x32, team.len() as u8]);
+    bytes.extend(team);
+    bytes.extend([0x38, 2]);
+    bytes
+}
+
+fn table() -> Table {
+    Table {
+        name: TableName { namespace: "bench".to_owned(), name: "ride".to_owned() },
+        exists: Exists::Create,
+        mode: Mode::Append,
+        primary_key: Vec::new(),
+        dedup_within: None,
+        partition_by: Vec::new(),
+        sort_by: Vec::new(),
+        fields: Fields::All,
+        exclude: Vec::new(),
+        unknown_fields: UnknownFields::Ignore,
+        column_case: ColumnCase::Lower,
+        types: Types::Portable,
+        record_columns: false,
+        format_version: 2,
+        columns: Vec::new(),
+        properties: std::collections::BTreeMap::new(),
+    }
+}
+
+fn employees() -> f64 {
+    let text = include_str!("../../../proto/employee.proto");
+    let message = protobuf::schema::from_text(&[("employee.proto", text)], "gsr.proto.post.Employee").unwrap();
+    let planned = columns::plan(&message, &table()).unwrap();
+    let payloads: Vec<Vec<u8>> = (0..RECORDS as u64).map(employee).collect();
+    let mut decoder = protobuf::Decoder::new(&message, &planned).unwrap();
+    rate(|| {
+        for payload in &payloads {
+            decoder.decode(payload).unwrap();
+        }
+        black_box(decoder.finish().unwrap());
+    })
+}
+
+fn main() {
+    let schema_text = include_str!("../src/avro/tests/ride.avsc");
+    let schema = avro::Schema::parse(schema_text, &[]).unwrap();
+    let planned = columns::plan(&schema, &table()).unwrap();
+    let payloads: Vec<Vec<u8>> = (0..RECORDS as i64).map(ride).collect();
+
+    let mut decoder = avro::Decoder::new(&schema, &schema, &planned).unwrap();
+    let ours = rate(|| {
+        for payload in &payloads {
+            decoder.decode(payload).unwrap();
+        }
+        black_box(decoder.finish().unwrap());
+    });
+    let theirs_schema = apache_avro::Schema::parse_str(schema_text).unwrap();
+    let theirs = rate(|| {
+        for payload in &payloads {
+            black_box(apache_avro::from_avro_datum(&theirs_schema, &mut payload.as_slice(), None).unwrap());
+        }
+    });
+    let bytes: usize = payloads.iter().map(Vec::len).sum();
+    let employees = employees();
+    println!(
+        "{{\n  \"schema\": \"frazil.bench.decode/1\",\n  \"records_per_second\": {{\n    \
+         \"ride_request_avro_to_arrow\": {ours},\n    \"ride_request_apache_avro_values\": {theirs},\n    \
+         \"employee_protobuf_to_arrow\": {employees}\n  }},\n  \
+         \"ride_request_bytes\": {},\n  \
+         \"targets\": {{\"ride_request_avro_to_arrow\": 3000000, \"employee_protobuf_to_arrow\": 8000000}}\n}}",
+        bytes as f64 / RECORDS as f64
+    );
+}

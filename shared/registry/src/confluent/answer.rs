@@ -1,0 +1,100 @@
+//! What a registry answers.
+
+use codec::schema::Kind;
+use http::{HeaderValue, StatusCode};
+use serde::Deserialize;
+
+use crate::TEXT_BYTES_MAX;
+
+/// Codes that say that a subject, a version or a schema is not there.
+const NOT_THERE: [i64; 3] = [40401, 40402, 40403];
+
+/// Characters of a registry's own words that are passed on.
+const WORDS_MAX: usize = 200;
+
+/// An answer that was understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Schema(Found),
+    NotThere,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) kind: Kind,
+    pub(super) text: String,
+    pub(super) references: Vec<Reference>,
+    pub(super) version: Option<u32>,
+}
+
+/// A schema that another one refers to.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Reference {
+    pub(super) name: String,
+    pub(super) subject: String,
+    pub(super) version: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SchemaBody {
+    schema: String,
+    schema_type: Option<String>,
+    references: Option<Vec<Reference>>,
+    version: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    error_code: i64,
+    message: Option<String>,
+}
+
+/// Reads an answer whose status is neither a refusal nor a failure of the server. What is wrong with it, for a person.
+pub(super) fn read(status: StatusCode, content_type: Option<&HeaderValue>, body: &[u8]) -> Result<Told, String> {
+    let given = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let json = essence == "application/json"
+        || essence.strip_prefix("application/").is_some_and(|kind| kind.starts_with("vnd.") && kind.ends_with("+json"));
+    if !json {
+        let kind =
+            if essence.is_empty() { "nothing that it names".to_owned() } else { format!("`{}`", words(&essence)) };
+        return Err(format!(
+            "it is no registry's (HTTP {}, {kind} instead of JSON): is the URL right?",
+            status.as_u16()
+        ));
+    }
+    if status.is_success() {
+        return schema(body);
+    }
+    match serde_json::from_slice::<ErrorBody>(body) {
+        Ok(error) if status == StatusCode::NOT_FOUND && NOT_THERE.contains(&error.error_code) => Ok(Told::NotThere),
+        Ok(error) => {
+            let message = error.message.as_deref().map_or_else(String::new, |message| format!(": {}", words(message)));
+            Err(format!("HTTP {}, code {}{message}", status.as_u16(), error.error_code))
+        }
+        Err(_) => Err(format!("HTTP {}, and no code that tells why: is the URL right?", status.as_u16())),
+    }
+}
+
+fn schema(body: &[u8]) -> Result<Told, String> {
+    // The position is enough: an answer's own words may be anybody's.
+    let body: SchemaBody = serde_json::from_slice(body)
+        .map_err(|error| format!("it holds no schema (line {}, column {})", error.line(), error.column()))?;
+    let kind = match body.schema_type.as_deref() {
+        None | Some("AVRO") => Kind::Avro,
+        Some("PROTOBUF") => Kind::Protobuf,
+        Some("JSON") => Kind::Json,
+        Some(other) => return Err(format!("it is a schema of the type `{}`", words(other))),
+    };
+    if body.schema.len() > TEXT_BYTES_MAX {
+        return Err(format!("the schema has more than {TEXT_BYTES_MAX} bytes"));
+    }
+    let references = body.references.unwrap_or_default();
+    Ok(Told::Schema(Found { kind, text: body.schema, references, version: body.version }))
+}
+
+/// The beginning of somebody else's words, on one line.
+fn words(text: &str) -> String {
+    text.chars().take(WORDS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

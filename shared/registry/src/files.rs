@@ -1,0 +1,259 @@
+//! A folder of schema files.
+//!
+//! `42.avsc` is the schema of id 42, `5c0ffee5-0000-4000-8000-0000000000a1.proto` that of a Glue version or a GUID,
+//! `6a8bf3d2c1e04957.avsc` that of an Avro fingerprint: sixteen hexadecimal digits, the number's highest first (in a record they
+//! stand the other way round). Anything else is a name, with its ending or without it. `.proto`, `.avsc` and `.json` say what a
+//! file holds. What a `.proto` file imports is looked for below the folder.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use async_trait::async_trait;
+use codec::framing::Reference;
+use codec::schema::{Import, Kind, Registered};
+use tokio::io::AsyncReadExt as _;
+
+use crate::{Error, Source, TEXT_BYTES_MAX, Wanted};
+
+const ENDINGS: [(&str, Kind); 3] = [("proto", Kind::Protobuf), ("avsc", Kind::Avro), ("json", Kind::Json)];
+
+/// The most files that one schema may import.
+const IMPORTS_MAX: usize = 200;
+
+/// A folder of schema files.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    name: String,
+    root: PathBuf,
+}
+
+impl Folder {
+    /// A folder, and what the environment calls it.
+    #[must_use]
+    pub fn new(name: impl Into<String>, root: impl Into<PathBuf>) -> Self {
+        Self { name: name.into(), root: root.into() }
+    }
+
+    fn garbage(&self, wanted: &Wanted, message: String) -> Error {
+        Error::Garbage { registry: self.name.clone(), wanted: wanted.clone(), message }
+    }
+
+    /// A file's text, where there is such a file.
+    async fn read(&self, wanted: &Wanted, name: &str) -> Result<Option<String>, Error> {
+        // Nothing outside of the folder.
+        if name.is_empty() || !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Ok(None);
+        }
+        let file = self.root.join(name);
+        let outage = |error: std::io::Error| Error::Outage {
+            registry: self.name.clone(),
+            wanted: wanted.clone(),
+            message: format!("{} can't be read: {error}", file.display()),
+        };
+        let mut opened = match tokio::fs::File::open(&file).await {
+            Ok(opened) => opened.take(TEXT_BYTES_MAX as u64 + 1),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(error) => return Err(outage(error)),
+        };
+        let mut bytes = Vec::new();
+        match opened.read_to_end(&mut bytes).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::IsADirectory => return Ok(None),
+            Err(error) => return Err(outage(error)),
+        }
+        if bytes.len() > TEXT_BYTES_MAX {
+            return Err(self.garbage(wanted, format!("{} has more than {TEXT_BYTES_MAX} bytes", file.display())));
+        }
+        let text = String::from_utf8(bytes);
+        text.map(Some).map_err(|_| self.garbage(wanted, format!("{} is not UTF-8", file.display())))
+    }
+
+    /// The files below the folder that a `.proto` text imports, what is imported first. Those that are not there are left to
+    /// the compiler, which has some of its own.
+    async fn imports(&self, wanted: &Wanted, text: &str) -> Result<Vec<Import>, Error> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<String> = imported(text);
+        while let Some(name) = open.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            if seen.len() > IMPORTS_MAX {
+                return Err(self.garbage(wanted, format!("it imports more than {IMPORTS_MAX} files")));
+            }
+            if let Some(text) = self.read(wanted, &name).await? {
+                open.extend(imported(&text));
+                found.push(Import { name, text });
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl Source for Folder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn keeps(&self, _: &Wanted) -> bool {
+        true
+    }
+
+    async fn schema(&self, wanted: &Wanted) -> Result<Registered, Error> {
+        let stem = match wanted {
+            Wanted::Named(Reference::GlueVersion(id) | Reference::ConfluentGuid(id)) => id.to_string(),
+            Wanted::Named(Reference::ConfluentId(id)) => id.to_string(),
+            Wanted::Named(Reference::AvroFingerprint(crc)) => format!("{crc:016x}"),
+            Wanted::Latest(name) => name.clone(),
+        };
+        let mut found = None;
+        for (ending, kind) in ENDINGS {
+            let whole = Path::new(&stem).extension().is_some_and(|given| given == ending);
+            let name = if whole { stem.clone() } else { format!("{stem}.{ending}") };
+            if let Some(text) = self.read(wanted, &name).await?
+                && let Some((earlier, ..)) = found.replace((name, kind, text))
+            {
+                let name = found.map(|(name, ..)| name).unwrap_or_default();
+                return Err(self.garbage(wanted, format!("{earlier} and {name} are both there")));
+            }
+        }
+        let Some((_, kind, text)) = found else {
+            let registries = format!("the registry `{}`", self.name);
+            return Err(Error::NotFound { registries, wanted: wanted.clone() });
+        };
+        let imports = if kind == Kind::Protobuf { self.imports(wanted, &text).await? } else { Vec::new() };
+        Ok(Registered { kind, text, imports, version: None })
+    }
+}
+
+/// The names in a `.proto` text's import statements.
+fn imported(text: &str) -> Vec<String> {
+    let plain = without_comments(text);
+    let statements = plain.split(';').filter_map(|statement| {
+        let rest = statement.trim().strip_prefix("import")?.trim_start();
+        let rest = ["public", "weak"].iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest).trim();
+        let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        rest.strip_prefix(quote)?.strip_suffix(quote).map(str::to_owned)
+    });
+    statements.collect()
+}
+
+fn without_comments(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut quote = None;
+    while let Some(next) = rest.chars().next() {
+        let after = rest.get(next.len_utf8()..).unwrap_or("");
+        rest = match (quote, next) {
+            (None, '/') if after.starts_with('/') => after.find('\n').and_then(|end| after.get(end..)).unwrap_or(""),
+            (None, '/') if after.starts_with('*') => after.split_once("*/").map_or("", |(_, behind)| behind),
+            (None, '"' | '\'') => {
+                quote = Some(next);
+                plain.push(next);
+                after
+            }
+            (Some(_), '\n') => {
+                quote = None;
+                plain.push(next);
+                after
+            }
+            (Some(open), _) => {
+                quote = quote.filter(|_| next != open);
+                plain.push(next);
+                after
+            }
+            (None, _) => {
+                plain.push(next);
+                after
+            }
+        };
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn files_are_found_by_what_they_are_called() {
+        let around = tempfile::tempdir().unwrap();
+        let folder = around.path().join("schemas");
+        std::fs::create_dir(&folder).unwrap();
+        for (name, text) in [
+            ("42.avsc", "\"string\""),
+            ("5c0ffee5-0000-4000-8000-0000000000a1.proto", "message A {}"),
+            ("00000000000000ff.avsc", "\"int\""),
+            ("Employee.json", "{}"),
+            ("both.json", "{}"),
+            ("both.avsc", "{}"),
+            ("../outside.json", "{}"),
+        ] {
+            std::fs::write(folder.join(name), text).unwrap();
+        }
+        std::fs::write(folder.join("odd.avsc"), [0xFF]).unwrap();
+        std::fs::create_dir(folder.join("folder.json")).unwrap();
+        let source = Folder::new("mine", &folder);
+        let check = async |wanted: Wanted, expected: Result<(Kind, &str), &str>| {
+            let found = source.schema(&wanted).await.map(|schema| (schema.kind, schema.text));
+            match (found, expected) {
+                (Ok((kind, text)), Ok(expected)) => assert_eq!((kind, text.as_str()), expected, "{wanted}"),
+                (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
+                (found, _) => panic!("{wanted}: {found:?}"),
+            }
+        };
+        let uuid = Uuid::from_u128(0x5c0f_fee5_0000_4000_8000_0000_0000_00a1);
+        check(Reference::ConfluentId(42).into(), Ok((Kind::Avro, "\"string\""))).await;
+        check(Reference::ConfluentId(43).into(), Err("the schema id 43 is not known to the registry `mine`")).await;
+        check(Reference::GlueVersion(uuid).into(), Ok((Kind::Protobuf, "message A {}"))).await;
+        check(Reference::ConfluentGuid(uuid).into(), Ok((Kind::Protobuf, "message A {}"))).await;
+        check(Reference::AvroFingerprint(255).into(), Ok((Kind::Avro, "\"int\""))).await;
+        let latest = |name: &str| Wanted::Latest(name.to_owned());
+        check(latest("Employee"), Ok((Kind::Json, "{}"))).await;
+        check(latest("Employee.json"), Ok((Kind::Json, "{}"))).await;
+        check(latest("Employee.avsc"), Err("not known")).await;
+        check(latest("both"), Err("both there")).await;
+        check(latest("odd"), Err("not UTF-8")).await;
+        check(latest("folder"), Err("not known")).await;
+        for name in ["../outside", "", ".", "/etc/passwd", "42.avsc/x", "a\0b"] {
+            let found = source.schema(&latest(name)).await;
+            assert!(matches!(found, Err(Error::NotFound { .. } | Error::Outage { .. })), "{name:?}: {found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn imports_come_along() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("p")).unwrap();
+        for (name, text) in [
+            ("main.proto", "import \"p/a.proto\"; import 'google/protobuf/any.proto'; message M {}"),
+            ("p/a.proto", "/* import \"no.proto\"; */ // import \"no.proto\";\nimport public \"p/b.proto\";"),
+            ("p/b.proto", "import \"main.proto\"; import \"../p/b.proto\"; option x = \"; import 'no.proto'\";"),
+            ("no.proto", ""),
+        ] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let schema = Folder::new("mine", folder.path()).schema(&Wanted::Latest("main".to_owned())).await.unwrap();
+        let names: Vec<_> = schema.imports.iter().map(|import| import.name.as_str()).collect();
+        assert_eq!(names, ["main.proto", "p/b.proto", "p/a.proto"]);
+    }
+
+    #[test]
+    fn import_statements_are_found_where_they_stand() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(imported(text), expected, "{text}");
+        check(
+            "syntax = \"proto3\"; import \"a.proto\";import weak 'b.proto' ; message importer {}",
+            &["a.proto", "b.proto"],
+        );
+        check("import\n \"a.proto\"\n;", &["a.proto"]);
+        check("// import \"a.proto\";\n/* import \"b.proto\"; ", &[]);
+        check("option o = \"http://x\"; import \"a.proto\";", &["a.proto"]);
+        check("import \"a.proto", &[]);
+        check("import", &[]);
+    }
+}
