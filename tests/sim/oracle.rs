@@ -74,6 +74,8 @@ struct Seen {
     let_go: BTreeSet<Place>,
     /// What was gone, settled by others, when it got its first ledger of a pipeline: it may count as never delivered here.
     gone_before: BTreeSet<Place>,
+    /// The pipelines that it has, or had, a ledger of.
+    begun: BTreeSet<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -363,9 +365,18 @@ impl Oracle {
         match judge.tables.get_mut(table) {
             Some(seen) => seen.current = after.clone(),
             None => {
-                let (let_go, gone_before) = (BTreeSet::new(), BTreeSet::new());
-                let seen = Seen { current: after.clone(), let_go, gone_before };
+                let (let_go, gone_before, begun) = Default::default();
+                let seen = Seen { current: after.clone(), let_go, gone_before, begun };
                 judge.tables.insert(table.clone(), seen);
+            }
+        }
+        for (cluster, id) in self.pipelines.iter().enumerate().filter(|_| self.world.has_many()) {
+            // A fold's commit or a reset's.
+            if let Some(seen) = judge.tables.get_mut(table)
+                && after.metadata.properties().contains_key(&ledger::property(id))
+                && seen.begun.insert(cluster)
+            {
+                seen.gone_before.extend(judge.gone.iter().filter(|place| place.cluster == cluster));
             }
         }
         match actor {
@@ -411,9 +422,6 @@ impl Oracle {
         }
         let (was, is) = (self.ledger(before, cluster), self.ledger(after, cluster));
         let Some(is) = is else { return world.violated("I3", "a fold committed without its ledger") };
-        if let (true, None, Some(seen)) = (world.has_many(), &was, judge.tables.get_mut(table)) {
-            seen.gone_before.extend(judge.gone.iter().filter(|place| place.cluster == cluster));
-        }
         let was = was.unwrap_or_else(|| Ledger::empty(is.low_minute));
         let settled = |l: &ledger::PartitionLedger| l.reached.subtract(&l.dead);
         let (reached_was, reached_is) =
