@@ -72,6 +72,10 @@ struct Seen {
     current: Loaded,
     /// What a person has let go of in it.
     let_go: BTreeSet<Place>,
+    /// What was gone, settled by others, when it got its first ledger of a pipeline: it may count as never delivered here.
+    gone_before: BTreeSet<Place>,
+    /// The pipelines that it has, or had, a ledger of.
+    begun: BTreeSet<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +88,10 @@ struct Judge {
     /// Passed over by the mapping, or gone before they were acknowledged: they may count as never delivered.
     absent: BTreeSet<Place>,
     tables: BTreeMap<TableName, Seen>,
+    /// Of objects that were removed, where there are many tables.
+    gone: BTreeSet<Place>,
+    /// The tables that maintenance finds, by cluster.
+    maintained: BTreeMap<usize, BTreeSet<TableName>>,
     files: BTreeMap<String, Arc<Vec<Row>>>,
     manifests: BTreeMap<String, Arc<Vec<String>>>,
     folds: u64,
@@ -357,8 +365,18 @@ impl Oracle {
         match judge.tables.get_mut(table) {
             Some(seen) => seen.current = after.clone(),
             None => {
-                let seen = Seen { current: after.clone(), let_go: BTreeSet::new() };
+                let (let_go, gone_before, begun) = Default::default();
+                let seen = Seen { current: after.clone(), let_go, gone_before, begun };
                 judge.tables.insert(table.clone(), seen);
+            }
+        }
+        for (cluster, id) in self.pipelines.iter().enumerate().filter(|_| self.world.has_many()) {
+            // A fold's commit or a reset's.
+            if let Some(seen) = judge.tables.get_mut(table)
+                && after.metadata.properties().contains_key(&ledger::property(id))
+                && seen.begun.insert(cluster)
+            {
+                seen.gone_before.extend(judge.gone.iter().filter(|place| place.cluster == cluster));
             }
         }
         match actor {
@@ -520,7 +538,8 @@ impl Oracle {
         let Some(cluster) = self.pipelines.iter().position(|id| *id == footer.pipeline_id) else { return };
         // Every table that was met must have settled it, and every one that it has rows for, met or not.
         let mut tables: BTreeSet<TableName> = footer.tables.iter().filter_map(|t| t.name.parse().ok()).collect();
-        tables.extend(self.met(cluster));
+        // One that is met while maintenance is at work has no row in what went before.
+        tables.extend(judge.maintained.get(&cluster).into_iter().flatten().cloned());
         for table in tables {
             let Some(seen) = judge.tables.get(&table) else {
                 self.world.violated("I1", format!("{key} was removed before there was {table}"));
@@ -528,6 +547,30 @@ impl Oracle {
             };
             self.removed_from(judge, seen, cluster, key, footer);
         }
+        if self.world.has_many() {
+            self.remember(judge, cluster, footer);
+        }
+    }
+
+    /// Remembers the places of an object that goes, as the first table's ledger has them.
+    fn remember(&self, judge: &mut Judge, cluster: usize, footer: &Footer) {
+        let ledgers = judge.tables.values().filter_map(|seen| self.ledger(&seen.current.metadata, cluster));
+        let Some(ledger) = ledgers.max_by_key(|ledger| ledger.epochs.len()) else { return };
+        for (at, covered) in footer.coverage.iter() {
+            let at = ledger.counted(at, footer.minute);
+            let offsets = covered.delivered.as_slice().iter().flat_map(|i| i.first()..=i.last());
+            judge.gone.extend(offsets.filter_map(|n| self.place(&ledger, &at, n)));
+        }
+    }
+
+    /// Maintenance of a pipeline begins.
+    pub(crate) fn maintenance_begins(&self, cluster: usize) {
+        let met = if self.world.has_many() {
+            self.met(cluster)
+        } else {
+            BTreeSet::from([TableName { namespace: "db".to_owned(), name: "orders".to_owned() }])
+        };
+        self.judge().maintained.insert(cluster, met);
     }
 
     fn removed_from(&self, judge: &Judge, seen: &Seen, cluster: usize, key: &str, footer: &Footer) {
@@ -620,7 +663,9 @@ impl Oracle {
             }
             // Who has no row is in no table's name: each one's ledger says what became of it.
             if record.shard.is_some() && record.nature != Nature::Row {
-                for (table, end) in ends.iter().filter(|(table, _)| self.met(place.cluster).contains(table)) {
+                let met = self.met(place.cluster);
+                let saw = |table: &TableName| !judge.tables.get(table).is_some_and(|t| t.gone_before.contains(&place));
+                for (table, end) in ends.iter().filter(|(table, _)| met.contains(table) && saw(table)) {
                     let there = end.found.contains_key(&record.id);
                     let fine = !there && (record.nature == Nature::Tombstone || is_lettered(end));
                     if !fine && !judge.is_let_go(table, &place) {
@@ -729,7 +774,10 @@ impl Oracle {
             let is_elsewhere = |p: &&Place| judge.record(p).is_some_and(|record| is_row_elsewhere(record, table));
             let elsewhere =
                 places.iter().filter(|p| !partition.dead.contains(p.offset)).filter(is_elsewhere).collect::<Vec<_>>();
-            let open = elsewhere.iter().filter(|p| judge.absent.contains(p)).count() as u64;
+            let none = BTreeSet::new();
+            let gone = judge.tables.get(table).map_or(&none, |seen| &seen.gone_before);
+            let is_absent = |p: &Place| judge.absent.contains(p) || gone.contains(p);
+            let open = elsewhere.iter().filter(|p| is_absent(p)).count() as u64;
             let (most, least) = (sum + elsewhere.len() as u64, sum + elsewhere.len() as u64 - open);
             if !(least..=most).contains(&reached) || counts.dead != partition.dead.count() {
                 self.world.violated(
@@ -737,7 +785,8 @@ impl Oracle {
                     format!("{at} in {table}: {reached} offsets reached, and {most} accounted for: {partition:?}"),
                 );
             }
-            if partition.reached.as_slice().len() > 1 {
+            // Below the first offset that was ever settled holes stay open, and for one that came late that is any.
+            if partition.reached.as_slice().len() > 1 && gone.is_empty() {
                 self.world.violated("I5", format!("{at} in {table}: holes are left: {}", partition.reached));
             }
             if places.iter().any(|place| judge.is_let_go(table, place)) || self.comparing != Comparing::Nothing {
@@ -753,7 +802,7 @@ impl Oracle {
             let nature = |p: &Place| judge.record(p).map(|r| r.nature);
             // What can't be a record at all must have been counted as never delivered.
             let nothing = places.iter().filter(|p| nature(p).is_none()).count() as u64;
-            let absent = places.iter().filter(|p| judge.absent.contains(p)).count() as u64;
+            let absent = places.iter().filter(|p| is_absent(p)).count() as u64;
             if counts.undelivered < nothing || counts.undelivered > nothing + absent {
                 self.world.violated(
                     "I5",
