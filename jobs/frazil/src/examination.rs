@@ -8,8 +8,9 @@ use std::sync::Arc;
 use codec::columns::{self, About, Columns};
 use codec::payload::Schema;
 use iceberg::spec::{PartitionSpec, SchemaRef, SortOrder};
+use model::clock::Clock;
 use pipeline::Fault;
-use pipeline::environment::{self, Environment};
+use pipeline::environment::{self, Environment, Registry};
 use pipeline::fault::code;
 use pipeline::file::{self, Examined};
 use pipeline::glob;
@@ -42,6 +43,16 @@ pub(crate) struct Examinee {
     pub(crate) faults: Vec<Fault>,
     /// What it comes to, where nothing is wrong.
     pub(crate) resolved: Option<Resolved>,
+    /// Why a registry could not be asked for the schema.
+    unanswered: Option<Failure>,
+}
+
+/// Who may be asked for a schema.
+pub(crate) struct Asked {
+    /// Whether registries are that are not folders.
+    pub(crate) services: bool,
+    pub(crate) variable: fn(&str) -> Option<String>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// What a pipeline comes to.
@@ -68,11 +79,19 @@ impl Resolved {
 }
 
 impl Examination {
-    /// Looks at one pipeline, by name or path, or at all there are.
+    /// Looks at one pipeline, by name or path, or at all there are. Where no service is asked, what depends on a schema that one
+    /// keeps is not looked at.
     ///
     /// # Errors
-    /// When no such environment or pipeline is there, or a file can't be read: then nothing can be said.
-    pub(crate) fn of(wanted: Option<&str>, all: bool, session: &Session<'_>) -> Result<Self, Failure> {
+    /// When no such environment or pipeline is there, or a file can't be read, or a registry not asked that may be: then nothing
+    /// can be said.
+    pub(crate) async fn of(
+        wanted: Option<&str>,
+        all: bool,
+        services: bool,
+        session: &Session<'_>,
+    ) -> Result<Self, Failure> {
+        let mut asks = Asked { services, variable: session.variable, clock: Arc::clone(&session.clock) };
         let (environment, mut faults) = chosen(session)?;
         faults.extend(client_settings(&environment));
         let mut folders = environment.pipeline_folders(&session.folder);
@@ -94,9 +113,12 @@ impl Examination {
         paths.extend(asked.clone());
         let mut pipelines: Vec<Examinee> = Vec::new();
         for path in paths {
-            match examine(&path, &environment) {
+            // Of others only their topics are asked for.
+            let is_asked = asked.as_ref().is_none_or(|asked| *asked == path);
+            asks.services = services && is_asked;
+            match Box::pin(examine(&path, &environment, &asks)).await {
+                Ok(Examinee { unanswered: Some(failure), .. }) if is_asked => return Err(failure),
                 Ok(examinee) => pipelines.push(examinee),
-                // Of others only their topics are asked for.
                 Err(_) if asked.as_ref().is_some_and(|asked| *asked != path) => {}
                 Err(pipeline::Error::Faults(found)) => faults.extend(found),
                 // Named by a person it is a slip of the command; found in the folder it is the folder's fault.
@@ -177,23 +199,94 @@ fn client_settings(_: &Environment) -> Vec<Fault> {
 ///
 /// # Errors
 /// When it can't be read.
-pub(crate) fn examine(path: &Path, environment: &Environment) -> Result<Examinee, pipeline::Error> {
+pub(crate) async fn examine(
+    path: &Path,
+    environment: &Environment,
+    asked: &Asked,
+) -> Result<Examinee, pipeline::Error> {
     let examined = file::examine(path, environment)?;
     let mut faults = examined.faults.clone();
-    let resolved = resolve(&examined, environment, &mut faults);
+    let (schema, unanswered) = match schema(&examined, environment, asked, &mut faults).await {
+        Ok(schema) => (schema, None),
+        Err(failure) => (Found::Unknown, Some(failure)),
+    };
+    let resolved = match schema {
+        Found::Unknown => None,
+        Found::Wrong => resolve(&examined, environment, None, &mut faults),
+        Found::Found(schema) => resolve(&examined, environment, Some(&schema), &mut faults),
+    };
     let resolved = resolved.filter(|_| faults.is_empty());
-    Ok(Examinee { path: path.to_owned(), examined, faults, resolved })
+    Ok(Examinee { path: path.to_owned(), examined, faults, resolved, unanswered })
 }
 
-fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Fault>) -> Option<Resolved> {
-    let is_there = !faults.iter().any(|fault| fault.code == code::SCHEMA_MISSING);
-    let schema = match examined.schema.as_ref().filter(|_| is_there).map(Schema::load)? {
-        Ok(schema) => Some(schema),
-        Err(error) => {
-            faults.push(schema_fault(examined, error));
-            None
+/// The schema that a pipeline's columns are planned from.
+enum Found {
+    /// Nothing is known of it.
+    Unknown,
+    /// What is wrong with it was said.
+    Wrong,
+    Found(Schema),
+}
+
+/// Looks for a pipeline's schema.
+///
+/// # Errors
+/// When a registry can't be asked that may be.
+async fn schema(
+    examined: &Examined,
+    environment: &Environment,
+    asked: &Asked,
+    faults: &mut Vec<Fault>,
+) -> Result<Found, Failure> {
+    if faults.iter().any(|fault| fault.code == code::SCHEMA_MISSING) {
+        return Ok(Found::Unknown);
+    }
+    if let Some(schema) = examined.schema.as_ref().filter(|schema| !is_registered(schema)) {
+        let loaded = Schema::load(schema);
+        if let Some(pipeline) = &examined.pipeline
+            && let Err(error) = ingest::registries_of(pipeline, environment)
+        {
+            faults.push(examined.fault("value.framing", code::NO_REGISTRY, error.to_string(), None));
         }
+        return Ok(match loaded {
+            Ok(schema) => Found::Found(schema),
+            Err(error) => {
+                faults.push(schema_fault(examined, error));
+                Found::Wrong
+            }
+        });
+    }
+    // Registries that are not there were told of.
+    let Some(pipeline) = &examined.pipeline else { return Ok(Found::Unknown) };
+    let Ok(named) = ingest::registries_of(pipeline, environment) else { return Ok(Found::Unknown) };
+    if !asked.services && named.iter().any(|(_, registry)| !matches!(registry, Registry::Files { .. })) {
+        return Ok(Found::Unknown);
+    }
+    let registries = ingest::registries(pipeline, environment, &asked.variable, Arc::clone(&asked.clock));
+    let found = match Box::pin(registries).await {
+        Ok(registries) => ingest::own_schema(&pipeline.value, &registries).await,
+        Err(error) => Err(error),
     };
+    match found {
+        Ok(schema) => Ok(Found::Found(schema)),
+        Err(error @ ingest::Error::Schema { .. }) => {
+            faults.push(examined.fault("value.schema.name", code::SCHEMA, error.to_string(), None));
+            Ok(Found::Wrong)
+        }
+        Err(error) => Err(crate::command::ingest::failed(&error)),
+    }
+}
+
+const fn is_registered(schema: &resolved::Schema) -> bool {
+    matches!(schema, resolved::Schema::Registered { .. })
+}
+
+fn resolve(
+    examined: &Examined,
+    environment: &Environment,
+    schema: Option<&Schema>,
+    faults: &mut Vec<Fault>,
+) -> Option<Resolved> {
     let pipeline = examined.pipeline.as_ref()?;
     if let (Some(column), None) = (pipeline.hashed_column(), &environment.pii_salt) {
         let message = format!(
@@ -202,7 +295,7 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         );
         faults.push(examined.fault(&format!("table.columns.{column}.pii"), code::NO_SALT, message, None));
     }
-    let planned = schema.as_ref().map(|schema| columns::plan_tables(schema, pipeline));
+    let planned = schema.map(|schema| columns::plan_tables(schema, pipeline));
     let tables = match planned {
         Some(Ok(tables)) => Some(tables),
         Some(Err(found)) => {
