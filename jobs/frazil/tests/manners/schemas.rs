@@ -101,15 +101,17 @@ fn a_registered_schema_makes_the_columns_and_its_versions_bring_more() {
     let row = json!([{"sensor": "ac", "reading": 1, "at": "1970-01-01T00:00:00.000000Z", "room": "x"}]);
     assert_eq!(decoded["rows"], row);
     place.write("event.json", event(&[b"\0\0\0\0\x01\x04ab\x0f\0"]));
-    place.told(&["ingest", "--event", "event.json"]);
+    // Before there is a store, too.
     assert_eq!(place.told(&["ingest", "--event", "event.json", "--dry-run"])["dead_letters"], 0);
+    assert!(!place.path("dir").exists());
+    place.told(&["ingest", "--event", "event.json"]);
     assert_eq!(place.told(&["fold"])["tables"][0]["rows_added"], 1);
     // The newest version is another's, or there is none: that is the schema's fault.
     place.write("registry/readings.avsc", "{}");
-    assert_eq!(place.check(&[]), (Exit::No, vec!["pipelines/readings.toml:6:31 schema".to_owned()]));
+    assert_eq!(place.check(&[]), (Exit::No, vec!["pipelines/readings.toml:6:38 schema".to_owned()]));
     std::fs::remove_file(place.path("registry/readings.avsc")).unwrap();
     let (exit, plan) = place.answer(&["plan"]);
-    assert_eq!((exit, faults(&plan)), (Exit::Usage, vec!["pipelines/readings.toml:6:31 schema".to_owned()]));
+    assert_eq!((exit, faults(&plan)), (Exit::Usage, vec!["pipelines/readings.toml:6:38 schema".to_owned()]));
     let (exit, answer) = place.answer(&["ingest", "--event", "event.json"]);
     assert_eq!((exit, &answer["error"]["code"]), (Exit::Usage, &json!("pipeline.schema")), "{answer}");
 }
