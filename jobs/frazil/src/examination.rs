@@ -1,6 +1,8 @@
 //! Every fault of a project's files at once: of `frazil.toml`, of pipeline files, and of what they name. Nothing but files
 //! is looked at.
 
+mod schema;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,14 +12,16 @@ use codec::payload::Schema;
 use iceberg::spec::{PartitionSpec, SchemaRef, SortOrder};
 use model::clock::Clock;
 use pipeline::Fault;
-use pipeline::environment::{self, Environment, Registry};
+use pipeline::environment::{self, Environment};
 use pipeline::fault::code;
 use pipeline::file::{self, Examined};
 use pipeline::glob;
-use pipeline::resolved::{self, Pipeline, Table, TableName};
+use pipeline::resolved::{Pipeline, Table, TableName};
 use table::data_file;
 use table::schema::Column;
 use table::{partition, sort};
+
+use schema::Found;
 
 use crate::Session;
 use crate::environment::{absolute, misread};
@@ -206,79 +210,17 @@ pub(crate) async fn examine(
 ) -> Result<Examinee, pipeline::Error> {
     let examined = file::examine(path, environment)?;
     let mut faults = examined.faults.clone();
-    let (schema, unanswered) = match schema(&examined, environment, asked, &mut faults).await {
+    let (schema, unanswered) = match schema::find(&examined, environment, asked, &mut faults).await {
         Ok(schema) => (schema, None),
         Err(failure) => (Found::Unknown, Some(failure)),
     };
     let resolved = match schema {
         Found::Unknown => None,
         Found::Wrong => resolve(&examined, environment, None, &mut faults),
-        Found::Found(schema) => resolve(&examined, environment, Some(&schema), &mut faults),
+        Found::Usable(schema) => resolve(&examined, environment, Some(&schema), &mut faults),
     };
     let resolved = resolved.filter(|_| faults.is_empty());
     Ok(Examinee { path: path.to_owned(), examined, faults, resolved, unanswered })
-}
-
-/// The schema that a pipeline's columns are planned from.
-enum Found {
-    /// Nothing is known of it.
-    Unknown,
-    /// What is wrong with it was said.
-    Wrong,
-    Found(Schema),
-}
-
-/// Looks for a pipeline's schema.
-///
-/// # Errors
-/// When a registry can't be asked that may be.
-async fn schema(
-    examined: &Examined,
-    environment: &Environment,
-    asked: &Asked,
-    faults: &mut Vec<Fault>,
-) -> Result<Found, Failure> {
-    if faults.iter().any(|fault| fault.code == code::SCHEMA_MISSING) {
-        return Ok(Found::Unknown);
-    }
-    if let Some(schema) = examined.schema.as_ref().filter(|schema| !is_registered(schema)) {
-        let loaded = Schema::load(schema);
-        if let Some(pipeline) = &examined.pipeline
-            && let Err(error) = ingest::registries_of(pipeline, environment)
-        {
-            faults.push(examined.fault("value.framing", code::NO_REGISTRY, error.to_string(), None));
-        }
-        return Ok(match loaded {
-            Ok(schema) => Found::Found(schema),
-            Err(error) => {
-                faults.push(schema_fault(examined, error));
-                Found::Wrong
-            }
-        });
-    }
-    // Registries that are not there were told of.
-    let Some(pipeline) = &examined.pipeline else { return Ok(Found::Unknown) };
-    let Ok(named) = ingest::registries_of(pipeline, environment) else { return Ok(Found::Unknown) };
-    if !asked.services && named.iter().any(|(_, registry)| !matches!(registry, Registry::Files { .. })) {
-        return Ok(Found::Unknown);
-    }
-    let registries = ingest::registries(pipeline, environment, &asked.variable, Arc::clone(&asked.clock));
-    let found = match Box::pin(registries).await {
-        Ok(registries) => ingest::own_schema(&pipeline.value, &registries).await,
-        Err(error) => Err(error),
-    };
-    match found {
-        Ok(schema) => Ok(Found::Found(schema)),
-        Err(error @ ingest::Error::Schema { .. }) => {
-            faults.push(examined.fault("value.schema.name", code::SCHEMA, error.to_string(), None));
-            Ok(Found::Wrong)
-        }
-        Err(error) => Err(crate::command::ingest::failed(&error)),
-    }
-}
-
-const fn is_registered(schema: &resolved::Schema) -> bool {
-    matches!(schema, resolved::Schema::Registered { .. })
 }
 
 fn resolve(
@@ -441,43 +383,6 @@ fn made_of(pipeline: &Pipeline, columns: &Columns) -> Vec<Column> {
     fold::table_columns(&pipeline.table, rows)
 }
 
-/// What is wrong with a schema: in its own file where its compiler says where, else at what names it.
-fn schema_fault(examined: &Examined, error: codec::Error) -> Fault {
-    let place = match &examined.schema {
-        Some(resolved::Schema::Proto { .. }) => "value.schema.proto",
-        Some(resolved::Schema::Descriptor { .. }) => "value.schema.descriptor",
-        Some(resolved::Schema::Avro { .. }) => "value.schema.avsc",
-        Some(resolved::Schema::Registered { .. }) | None => "value.schema.name",
-    };
-    match error {
-        codec::Error::UnknownMessage { ref nearest, .. } => {
-            examined.fault("value.schema.message", code::SCHEMA, error.to_string(), nearest.clone())
-        }
-        codec::Error::Schema { ref path, ref message } => match placed(message) {
-            Some((name, line, column, message)) => Fault {
-                file: path.with_file_name(name),
-                line,
-                column,
-                code: code::SCHEMA,
-                message: message.to_owned(),
-                nearest: None,
-            },
-            None => examined.fault(place, code::SCHEMA, error.to_string(), None),
-        },
-        error => {
-            let message = Failure::of(error.kind(), "", &error).message;
-            examined.fault(place, code::SCHEMA, message, None)
-        }
-    }
-}
-
-/// `employee.proto:3:13: what is wrong`.
-fn placed(message: &str) -> Option<(&str, usize, usize, &str)> {
-    let mut parts = message.splitn(4, ':');
-    let (name, line, column, rest) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    Some((name, line.parse().ok()?, column.parse().ok()?, rest.trim()))
-}
-
 /// The name that a message offers.
 fn nearest(message: &str) -> Option<String> {
     let (_, offered) = message.rsplit_once("did you mean `")?;
@@ -537,9 +442,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compilers_place_is_told_from_other_text() {
-        assert_eq!(placed("a.proto:3:13: expected a name"), Some(("a.proto", 3, 13, "expected a name")));
-        assert_eq!(placed("a.proto is written in an edition: x: y: z"), None);
+    fn the_name_that_is_offered_is_found() {
         assert_eq!(nearest("there is no `x`; did you mean `y`?"), Some("y".to_owned()));
         assert_eq!(nearest("there is no `x`"), None);
     }
