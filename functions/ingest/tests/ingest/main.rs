@@ -7,6 +7,7 @@ mod plan;
 mod records;
 mod registered;
 mod routes;
+mod services;
 mod shop;
 mod storing;
 mod topic;
