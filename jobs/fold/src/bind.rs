@@ -39,11 +39,13 @@ pub fn bound(
 pub(crate) struct Binding(BTreeMap<String, i32>);
 
 impl Binding {
-    /// The binding of a table that the pipeline never folded into: of the record columns, by name. The others are bound as
-    /// they come ([`crate::evolve`]).
-    pub(crate) fn fresh(schema: &Schema) -> Self {
+    /// The binding of a table that the pipeline never folded into, by name: of the record columns, and of those of these columns
+    /// that it has. Others are bound as they come ([`crate::evolve`]).
+    pub(crate) fn fresh(schema: &Schema, columns: &[footer::Column]) -> Self {
         let top = |name: &str| schema.as_struct().fields().iter().find(|f| f.name == name).map(|f| f.id);
-        Self(RECORD_COLUMNS.iter().filter_map(|(name, ..)| Some(((*name).to_owned(), top(name)?))).collect())
+        let records = RECORD_COLUMNS.iter().map(|(name, ..)| (*name, *name));
+        let columns = columns.iter().map(|column| (column.source.as_str(), column.name.as_str()));
+        Self(records.chain(columns).filter_map(|(source, name)| Some((source.to_owned(), top(name)?))).collect())
     }
 
     pub(crate) fn from_property(name: &str, text: &str) -> Result<Self, Error> {

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::clock::Timestamp;
 use model::coordinate::Coordinate;
-use model::ledger::Epoch;
+use model::failure::Kind;
+use model::ledger::{self, Epoch};
 use model::mutation::{self, Mutation};
 use model::run::{Run, State as Stands};
 use pipeline::resolved::TableName;
@@ -28,6 +29,7 @@ use crate::error::Error;
 use crate::evidence;
 use crate::history;
 use crate::intake::{self, Intake, Shared};
+use crate::ledger_property;
 use crate::plan::Plan;
 use crate::report::{Report, TableFailure, TableReport};
 use crate::run::Fold;
@@ -178,6 +180,17 @@ impl Fold {
         // What some of them were told of topics that were made again is true for one that comes later, too.
         let mut begun: Vec<Epoch> =
             given().filter_map(|c| c.state.as_ref()).flat_map(|s| s.ledger.epochs.clone()).collect();
+        let mut unreadable = None;
+        for (table, candidate) in &candidates {
+            let Err(error) = candidate else { continue };
+            match self.of(table).epochs_written().await {
+                Ok(epochs) => begun.extend(epochs),
+                Err(_) => {
+                    unreadable
+                        .get_or_insert_with(|| format!("{table} can't be read, and may count topics anew: {error}"));
+                }
+            }
+        }
         begun.sort_by(|a, b| (a.since, &a.counts_as, a.partition).cmp(&(b.since, &b.counts_as, b.partition)));
         begun.dedup();
         let mut report = Report {
@@ -249,6 +262,11 @@ impl Fold {
             // It would take the old topic's offsets and the new one's for those of one.
             if let (true, Some((at, key, than))) = (candidate.is_new(), &made_again) {
                 report.tables.push(self.failed(&name, &evidence::recreated(at, key, than)));
+                continue;
+            }
+            if let (true, Some(why)) = (candidate.is_new(), &unreadable) {
+                let message = format!("{name} does not begin yet: {why}");
+                report.tables.push(waits(&name, message));
                 continue;
             }
             // One that was just met begins with the oldest object, where the listing may not.
@@ -362,6 +380,16 @@ impl Fold {
         Ok(Candidate { state: Some(state), folded })
     }
 
+    /// From when on a table's ledger counts topics anew, as it is written there, whether a fold could go on from it or not.
+    async fn epochs_written(&self) -> Result<Vec<Epoch>, Error> {
+        let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else { return Ok(Vec::new()) };
+        let property = ledger::property(&self.id);
+        match loaded.metadata.properties().get(&property) {
+            Some(text) => Ok(ledger_property::read(self.store.as_ref(), &property, text).await?.epochs),
+            None => Ok(Vec::new()),
+        }
+    }
+
     fn failed(&self, name: &str, error: &Error) -> TableReport {
         tracing::warn!(table = name, %error, "this table was not folded");
         let remedy = error.remedy().map(|remedy| match error.code() {
@@ -375,6 +403,12 @@ impl Fold {
             TableFailure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string(), remedy };
         TableReport { name: name.to_owned(), failure: Some(failure), ..TableReport::default() }
     }
+}
+
+/// A table that could be folded, and not now.
+fn waits(name: &str, message: String) -> TableReport {
+    let failure = TableFailure { kind: Kind::Retry, code: "fold.table_waits".to_owned(), message, remedy: None };
+    TableReport { name: name.to_owned(), failure: Some(failure), ..TableReport::default() }
 }
 
 /// Whether a ledger has been left behind what is staged for long enough.

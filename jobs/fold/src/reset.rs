@@ -265,8 +265,9 @@ impl Fold {
             source,
         };
         if state.binding.is_none() {
-            // Nothing was folded yet: the first fold binds the columns.
-            let binding = Binding::fresh(state.loaded.metadata.current_schema());
+            // Nothing was folded yet: the columns are bound as the first fold would bind them.
+            let newest = intake.newest().map_or(&[][..], |found| &found.footer.columns);
+            let binding = Binding::fresh(state.loaded.metadata.current_schema(), newest);
             state.restored.insert(bind::property(&self.id), binding.to_property()?);
             state.binding = Some(binding);
         }

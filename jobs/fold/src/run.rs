@@ -416,13 +416,12 @@ impl Fold {
     /// The table's columns as the rows that enter ask for them.
     fn evolved(&self, state: &State, intake: &Intake, plan: &Plan) -> Result<Evolved, Error> {
         let (name, metadata) = (self.pipeline.table.name.to_string(), &state.loaded.metadata);
-        let binding = state.binding.clone().unwrap_or_else(|| Binding::fresh(metadata.current_schema()));
+        // A new table was made from the newest object, whether that one has rows for it or not.
+        let newest = || intake.newest().map_or(&[][..], |found| &found.footer.columns);
+        let binding = state.binding.clone().unwrap_or_else(|| Binding::fresh(metadata.current_schema(), newest()));
         let spoken = plan.judgement.admitted.iter().zip(&plan.judgement.stale);
         let speaks = intake.objects.iter().zip(spoken).filter(|(_, (a, s))| !a.is_empty() || !s.is_empty());
         let footers = speaks.map(|(found, _)| &found.footer).filter(|footer| footer.table(&name).is_some());
-        // The table was made from the newest one, whether it has rows for it or not.
-        let newest = intake.newest().filter(|_| state.binding.is_none()).map(|found| &found.footer);
-        let footers = footers.chain(newest);
         evolve(&self.pipeline.table, metadata, &binding, footers)
     }
 
@@ -514,10 +513,6 @@ impl Fold {
         let rows_bytes_max = usize::try_from(rows_bytes).unwrap_or(usize::MAX);
         let mut writer = PartitionedWriter::new(Arc::clone(&target), rows_bytes_max).map_err(fault)?;
         let mut counted: BTreeMap<TopicPartition, u64> = BTreeMap::new();
-        let mut candidates = match self.pipeline.table.mode {
-            Mode::Append => None,
-            Mode::Dedup => Some(Candidates::new(&self.pipeline.table, &target, binding, intake)?),
-        };
         let mut dead_rows = DeadRows::new(self.store.as_ref(), &self.id, &name, &state.ledger);
         // First: an object may be in memory twice otherwise.
         for (found, stale) in intake.objects.iter().zip(&judgement.stale) {
@@ -535,6 +530,10 @@ impl Fold {
         };
         let all = || intake.objects.iter().zip(&judgement.admitted);
         let wanted: Vec<_> = all().filter(|(found, admitted)| is_wanted(found, admitted)).collect();
+        let mut candidates = match self.pipeline.table.mode {
+            Mode::Dedup if !wanted.is_empty() => Some(Candidates::new(&self.pipeline.table, &target, binding, intake)?),
+            Mode::Append | Mode::Dedup => None,
+        };
         if let Some(candidates) = &mut candidates {
             let rows: u64 = wanted.iter().filter_map(|(found, _)| found.footer.table(&name)).map(|t| t.rows).sum();
             // A footer may say anything; more than memory has room for does not come.

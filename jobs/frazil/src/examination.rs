@@ -264,7 +264,7 @@ fn resolve(
         differing.insert(name.clone(), laid_out(examined, pipeline, table, &place, columns, faults));
     }
     let schema = schema?;
-    let former = |columns: &Columns| columns::former_sources(&schema, columns);
+    let former = |columns: &Columns| columns::former_sources(schema, columns);
     let digests = BTreeMap::from([("value".to_owned(), schema.digest())]);
     let hash = match pipeline::hash::of(pipeline, &digests) {
         Ok(hash) => hash,
