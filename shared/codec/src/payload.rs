@@ -7,7 +7,7 @@ use prost_reflect::MessageDescriptor;
 
 use crate::columns::{Columns, Field};
 use crate::source::{self, Described};
-use crate::{Error, Rejected, avro, protobuf};
+use crate::{Error, Rejected, avro, json, protobuf};
 
 /// A payload's schema.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub enum Schema {
     Protobuf(MessageDescriptor),
     /// An Avro schema.
     Avro(avro::Schema),
+    /// A JSON Schema, or what is declared of JSON payloads.
+    Json(json::Schema),
 }
 
 /// Turns payloads into record batches.
@@ -25,6 +27,8 @@ pub enum Decoder {
     Protobuf(Box<protobuf::Decoder>),
     /// Of Avro records.
     Avro(Box<avro::Decoder>),
+    /// Of JSON objects.
+    Json(Box<json::Decoder>),
 }
 
 /// Tells the payloads that a pipeline takes from those that it leaves out.
@@ -34,6 +38,8 @@ pub enum Filter {
     Protobuf(Box<protobuf::Filter>),
     /// Of Avro records.
     Avro(Box<avro::Filter>),
+    /// Of JSON objects.
+    Json(Box<json::Filter>),
 }
 
 /// Reads one field of payloads as text.
@@ -43,6 +49,8 @@ pub enum OneText {
     Protobuf(Box<protobuf::OneText>),
     /// Of Avro records.
     Avro(Box<avro::OneText>),
+    /// Of JSON objects.
+    Json(Box<json::OneText>),
 }
 
 impl From<MessageDescriptor> for Schema {
@@ -57,11 +65,18 @@ impl From<avro::Schema> for Schema {
     }
 }
 
+impl From<json::Schema> for Schema {
+    fn from(schema: json::Schema) -> Self {
+        Self::Json(schema)
+    }
+}
+
 impl Described for Schema {
     fn describe(&self) -> source::Schema {
         match self {
             Self::Protobuf(message) => message.describe(),
             Self::Avro(schema) => schema.describe(),
+            Self::Json(schema) => schema.describe(),
         }
     }
 
@@ -69,6 +84,7 @@ impl Described for Schema {
         match self {
             Self::Protobuf(message) => message.misfits(columns),
             Self::Avro(schema) => schema.misfits(columns),
+            Self::Json(schema) => schema.misfits(columns),
         }
     }
 }
@@ -80,6 +96,7 @@ impl Schema {
         match self {
             Self::Protobuf(message) => message.full_name(),
             Self::Avro(schema) => schema.name(),
+            Self::Json(schema) => schema.name(),
         }
     }
 
@@ -89,35 +106,38 @@ impl Schema {
         match self {
             Self::Protobuf(message) => protobuf::schema::digest(message),
             Self::Avro(schema) => schema.digest().to_owned(),
+            Self::Json(schema) => schema.digest().to_owned(),
         }
     }
 
     /// What decodes payloads of this very schema, with the salt of columns whose values are hashed.
     ///
     /// # Errors
-    /// As [`protobuf::Decoder::salted`] and [`avro::Decoder::salted`].
+    /// As [`protobuf::Decoder::salted`], [`avro::Decoder::salted`] and [`json::Decoder::salted`].
     pub fn decoder(&self, columns: &Columns, salt: Option<&Secret>) -> Result<Decoder, Error> {
         Ok(match self {
             Self::Protobuf(message) => Decoder::Protobuf(Box::new(protobuf::Decoder::salted(message, columns, salt)?)),
             Self::Avro(schema) => Decoder::Avro(Box::new(avro::Decoder::salted(schema, schema, columns, salt)?)),
+            Self::Json(schema) => Decoder::Json(Box::new(json::Decoder::salted(schema, columns, salt)?)),
         })
     }
 
     /// What reads a field of payloads of this very schema, which was found beside these columns.
     ///
     /// # Errors
-    /// As [`protobuf::OneText::new`] and [`avro::OneText::new`].
+    /// As [`protobuf::OneText::new`], [`avro::OneText::new`] and [`json::OneText::new`].
     pub fn one_text(&self, field: &Field, columns: &Columns) -> Result<OneText, Error> {
         Ok(match self {
             Self::Protobuf(message) => OneText::Protobuf(Box::new(protobuf::OneText::new(message, field, columns)?)),
             Self::Avro(schema) => OneText::Avro(Box::new(avro::OneText::new(schema, schema, field, columns)?)),
+            Self::Json(schema) => OneText::Json(Box::new(json::OneText::new(schema, field, columns)?)),
         })
     }
 
     /// What filters payloads of this very schema, where the columns have a filter.
     ///
     /// # Errors
-    /// As [`protobuf::Filter::new`] and [`avro::Filter::new`].
+    /// As [`protobuf::Filter::new`], [`avro::Filter::new`] and [`json::Filter::new`].
     pub fn filter(&self, columns: &Columns) -> Result<Option<Filter>, Error> {
         Ok(match self {
             Self::Protobuf(message) => {
@@ -126,6 +146,7 @@ impl Schema {
             Self::Avro(schema) => {
                 avro::Filter::new(schema, schema, columns)?.map(|filter| Filter::Avro(Box::new(filter)))
             }
+            Self::Json(schema) => json::Filter::new(schema, columns)?.map(|filter| Filter::Json(Box::new(filter))),
         })
     }
 }
@@ -139,6 +160,7 @@ impl OneText {
         match self {
             Self::Protobuf(text) => text.read(payload, with),
             Self::Avro(text) => text.read(payload, with),
+            Self::Json(text) => text.read(payload, with),
         }
     }
 }
@@ -150,6 +172,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.schema(),
             Self::Avro(decoder) => decoder.schema(),
+            Self::Json(decoder) => decoder.schema(),
         }
     }
 
@@ -162,6 +185,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.decode_beside(payload, beside),
             Self::Avro(decoder) => decoder.decode_beside(payload, beside),
+            Self::Json(decoder) => decoder.decode_beside(payload, beside),
         }
     }
 
@@ -180,6 +204,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.rows(),
             Self::Avro(decoder) => decoder.rows(),
+            Self::Json(decoder) => decoder.rows(),
         }
     }
 
@@ -189,6 +214,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.bytes(),
             Self::Avro(decoder) => decoder.bytes(),
+            Self::Json(decoder) => decoder.bytes(),
         }
     }
 
@@ -200,6 +226,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.finish(),
             Self::Avro(decoder) => decoder.finish(),
+            Self::Json(decoder) => decoder.finish(),
         }
     }
 }
@@ -213,6 +240,7 @@ impl Filter {
         match self {
             Self::Protobuf(filter) => filter.takes(payload),
             Self::Avro(filter) => filter.takes(payload),
+            Self::Json(filter) => filter.takes(payload),
         }
     }
 }
@@ -233,7 +261,7 @@ mod tests {
             let field = Field { source: "value:name".to_owned(), source_name: "name".to_owned() };
             let field = match &schema {
                 Schema::Protobuf(_) => Field { source: "value:2".to_owned(), ..field },
-                Schema::Avro(_) => field,
+                Schema::Avro(_) | Schema::Json(_) => field,
             };
             let mut text = schema.one_text(&field, &plan(&schema, &table()).unwrap()).unwrap();
             assert_eq!(text.read(payload, |text| text.map(<[u8]>::to_vec)).unwrap(), Some(b"a".to_vec()));
@@ -245,5 +273,8 @@ mod tests {
         let text = "{\"type\": \"record\", \"name\": \"M\", \"fields\": [{\"name\": \"id\", \"type\": \"int\"},
             {\"name\": \"name\", \"type\": \"string\"}]}";
         check(avro::Schema::parse(text, &[]).unwrap().into(), b"\x0e\x02a");
+        let text =
+            "{\"title\": \"M\", \"properties\": {\"id\": {\"type\": \"integer\"}, \"name\": {\"type\": \"string\"}}}";
+        check(json::Schema::parse(text, &[]).unwrap().into(), b"{\"id\": 7, \"name\": \"a\"}");
     }
 }
