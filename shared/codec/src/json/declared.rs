@@ -155,6 +155,9 @@ pub(super) fn lower(data_type: &Type, shapes: &mut Vec<Shape>) -> usize {
         }
         Type::List { element, .. } => Shape::Array(lower(element, shapes)),
         Type::Map { value, .. } => Shape::Map(lower(value, shapes)),
+        Type::Boolean => Shape::Single(Single::new(Of::Boolean, Type::Boolean)),
+        Type::Int | Type::Long => Shape::Single(Single::new(Of::Integer, data_type.clone())),
+        Type::Float | Type::Double => Shape::Single(Single::new(Of::Number, data_type.clone())),
         other => Shape::Single(Single::new(Of::Declared, other.clone())),
     };
     add(shape, shapes)

@@ -323,7 +323,8 @@ impl<'d> Parser<'d> {
                 return Err(fault(&format!("{place}/properties"), "`properties` is an object"));
             }
             for (name, json) in properties.json.members() {
-                if names.insert(name) {
+                // One without a name is no column: it is left to what is done with those that are not known.
+                if !name.is_empty() && names.insert(name) {
                     let at = At { json, ..properties };
                     let pointer = format!("{place}/properties/{}", name.replace('~', "~0").replace('/', "~1"));
                     let Trail { nullable, doc, default, .. } = self.trail(at, &pointer)?;

@@ -94,12 +94,17 @@ pub(super) enum Unit {
 /// Reads the JSON Schema of a file.
 ///
 /// # Errors
-/// [`Error::Read`] when the file can't be read, [`Error::Schema`] when it is no schema.
+/// [`Error::Read`] when the file can't be read, [`Error::Schema`] when it is no schema, or a default in it is of another type
+/// than its member.
 pub fn load(path: &Path) -> Result<Schema, Error> {
     let unusable = |message: String| Error::Schema { path: path.to_owned(), message };
     let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let text = String::from_utf8(bytes).map_err(|_| unusable("it is not UTF-8".to_owned()))?;
-    Schema::parse(&text, &[]).map_err(|fault| unusable(fault.to_string()))
+    let schema = Schema::parse(&text, &[]).map_err(|fault| unusable(fault.to_string()))?;
+    match schema.wrong_default() {
+        Some(fault) => Err(unusable(fault)),
+        None => Ok(schema),
+    }
 }
 
 /// Why a text is no schema.
@@ -116,7 +121,8 @@ impl Schema {
     /// Reads a JSON Schema of draft 4, 6 or 7. What its references lead to outside of it is among the imports.
     ///
     /// A schema says what values may be, and a column what they become: what restricts values further (`minimum`, `pattern`,
-    /// `required` and the like) is not asked of records. A keyword that is in none of these drafts is passed over.
+    /// `required` and the like) is not asked of records. A keyword that is in none of these drafts is passed over. A default
+    /// that is of another type than its member refuses the records that need it; [`load`] refuses the schema.
     ///
     /// # Errors
     /// Where the text is no schema, and why.
@@ -155,6 +161,30 @@ impl Schema {
             Shape::Object(object) => &object.fields,
             _ => &[],
         }
+    }
+
+    /// The first default that is of another type than its member.
+    fn wrong_default(&self) -> Option<String> {
+        let objects = self.shapes.iter().filter_map(|shape| match shape {
+            Shape::Object(object) => Some(&object.fields),
+            _ => None,
+        });
+        objects.flatten().find_map(|field| {
+            let default = field.default.as_deref()?;
+            let fits = matches!(
+                (self.shape(field.of), default.as_bytes().first()?),
+                (Shape::Object(_) | Shape::Map(_), b'{')
+                    | (Shape::Array(_), b'[')
+                    | (Shape::Single(Single { of: Of::Any | Of::Declared | Of::Unsaid, .. }), _)
+                    | (Shape::Single(Single { of: Of::Boolean, .. }), b't' | b'f')
+                    | (Shape::Single(Single { of: Of::Text | Of::Decimal { .. }, .. }), b'"')
+                    | (
+                        Shape::Single(Single { of: Of::Integer | Of::Number | Of::Decimal { .. }, .. }),
+                        b'-' | b'0'..=b'9'
+                    )
+            );
+            (!fits).then(|| format!("the default of `{}` is of another type than its values", field.name))
+        })
     }
 
     /// What an object is called in messages.

@@ -1,6 +1,15 @@
 //! Judged by `serde_json`, which shares no code with the decoder.
 
+mod asked;
 mod cases;
+mod declared;
+mod generate;
+mod members;
+mod oracle;
+mod properties;
+mod schemas;
+mod syntax;
+mod values;
 
 use pipeline::resolved::{Table, Types};
 
