@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use codec::columns::Columns;
-use codec::protobuf::Decoder;
 use frazil::generator::{Generator, Options};
 use ingest::event::Reader;
 use ingest::{Ingest, IngestConfig};
@@ -165,7 +164,7 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
     });
     let config = bench.config();
     let columns: Columns = config.columns.columns.clone();
-    let mut decoder = Decoder::new(&config.message, &columns).unwrap();
+    let mut decoder = config.schema.decoder(&columns, None).unwrap();
     let decode = time(rounds, records, &payloads, |values| {
         for value in values {
             if let Err(rejected) = decoder.decode(value) {

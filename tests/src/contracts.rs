@@ -227,6 +227,7 @@ fn footer(coverage: Coverage, origin: Origin) -> Footer {
             name: "id".to_owned(),
             source: "1".to_owned(),
             source_name: "id".to_owned(),
+            former: Vec::new(),
             data_type: "long".to_owned(),
             required: false,
         }],

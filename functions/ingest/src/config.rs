@@ -9,7 +9,8 @@
 //! | `FRAZIL_LOG` | the log's level; `info` when unset |
 //! | `FRAZIL_LOG_FORMAT` | `json` or `text`; `json` when unset |
 //!
-//! Where the pipeline hashes personal data, the variable that `pii_salt` of the environment names is read, too.
+//! The variables that secrets of the environment are in, a registry's or the salt of personal data, are read, too, where they are
+//! needed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use runtime::log;
 use runtime::settings::{Faults, Settings};
 use staging::local::LocalStore;
 
-use crate::{Error, Ingest, IngestConfig, salt};
+use crate::{Error, Ingest, IngestConfig};
 
 /// What the runtime interface sets in every function, and the runtime library takes for granted.
 const SET_BY_LAMBDA: [&str; 4] = [
@@ -83,8 +84,8 @@ fn folder(url: &str) -> Result<PathBuf, String> {
 /// Reads the pipeline file with its schema, and opens the store. `variable` looks the variables up that secrets are in.
 ///
 /// # Errors
-/// [`Error::Pipeline`], [`Error::Decode`] for schema and columns, [`Error::Salt`], [`Error::Store`].
-pub fn open(
+/// [`Error::Pipeline`], [`Error::Store`], and as [`IngestConfig::open`].
+pub async fn open(
     config: &Config,
     variable: &dyn Fn(&str) -> Option<String>,
     clock: Arc<dyn Clock>,
@@ -92,10 +93,10 @@ pub fn open(
     let folder = config.pipeline.parent().unwrap_or(Path::new(""));
     let environment = environment::load(folder, config.environment.as_deref())?;
     let pipeline = file::load(&config.pipeline, &environment)?;
-    let salt = salt(&pipeline, &environment, variable)?;
     let store = LocalStore::open(&config.store, clock.clone()).map_err(Error::Store)?;
-    let ingest = IngestConfig::load(pipeline, config.pipeline_id.clone(), Arc::new(store), clock)?;
-    Ingest::new(ingest.salted(salt))
+    let id = config.pipeline_id.clone();
+    let opened = IngestConfig::open(pipeline, &environment, variable, id, Arc::new(store), clock);
+    Ingest::new(Box::pin(opened).await?)
 }
 
 #[cfg(test)]

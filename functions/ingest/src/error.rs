@@ -77,6 +77,43 @@ pub enum Error {
         /// What is wrong with the salt, which is not repeated.
         why: String,
     },
+    /// A registry's failure, which says nothing of a schema.
+    #[error(transparent)]
+    Registries(#[from] registry::Error),
+    /// The registries took longer than the invocation has.
+    #[error("the schemas that the event's records name did not come within the {waited_ms} ms that were left")]
+    NoAnswer {
+        /// How long was waited.
+        waited_ms: u64,
+    },
+    /// A registry of the environment can't be used.
+    #[error("the registry `{name}` can't be used: {why}")]
+    Registry {
+        /// The registry's name.
+        name: String,
+        /// What is wrong, without any secret.
+        why: String,
+    },
+    /// There is no registry, and one is needed.
+    #[error("no registry is known, and {needs}")]
+    NoRegistry {
+        /// What for.
+        needs: String,
+    },
+    /// The registered schema that columns are planned from can't be used.
+    #[error("columns can't be planned from the newest version of `{name}`: {why}")]
+    Schema {
+        /// The schema's name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Records name schemas, and nobody has looked them up.
+    #[error("the event's records name schemas that were not looked up: {reference}")]
+    Unasked {
+        /// One of them.
+        reference: String,
+    },
     /// The store can't be opened.
     #[error("the store can't be opened: {0}")]
     Store(#[source] staging::store::Error),
@@ -91,13 +128,19 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Event(e) => e.kind(),
-            Self::NoSource { .. } | Self::ForeignTopics { .. } | Self::Columns { .. } | Self::Salt { .. } => {
-                Kind::Misconfigured
-            }
+            Self::NoSource { .. }
+            | Self::ForeignTopics { .. }
+            | Self::Columns { .. }
+            | Self::Salt { .. }
+            | Self::Registry { .. }
+            | Self::NoRegistry { .. }
+            | Self::Schema { .. } => Kind::Misconfigured,
+            Self::Registries(e) => e.kind(),
+            Self::NoAnswer { .. } => Kind::Retry,
             Self::Decode(e) => e.kind(),
             Self::Object(e) => e.kind(),
             Self::DeadLetters(e) => e.kind(),
-            Self::Coverage(_) | Self::Rows(_) => Kind::Bug,
+            Self::Coverage(_) | Self::Rows(_) | Self::Unasked { .. } => Kind::Bug,
             // "Nothing was done" is only true when no answer was lost before.
             Self::NotStored { unknown: true, source: Some(e), .. } if e.kind() == Kind::Retry => Kind::OutcomeUnknown,
             Self::NotStored { source: Some(e), .. } | Self::Store(e) => e.kind(),

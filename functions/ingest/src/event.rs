@@ -220,6 +220,12 @@ impl<'r> Event<'r> {
         self.partitions().flat_map(|p| p.records())
     }
 
+    /// Whether the mapping's schema registry says something of any key or value.
+    #[must_use]
+    pub const fn names_schemas(&self) -> bool {
+        !self.reader.schemas.is_empty()
+    }
+
     /// How many records, each coordinate once.
     #[must_use]
     pub fn len(&self) -> usize {

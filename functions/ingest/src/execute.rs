@@ -44,7 +44,7 @@ impl Ingest {
         let deadline = deadline.map_or_else(|| Deadline::after(self.clock.as_ref(), DEADLINE_DEFAULT), Deadline::at);
         let mut minute = self.clock.now().minute();
         for _ in 0..MINUTES_MAX {
-            let staged = self.plan(body, minute)?;
+            let staged = self.stage(body, minute, deadline.remaining(self.clock.now())).await?;
             match self.execute(staged, minute, deadline).await? {
                 Executed::Stored(outcome) => return Ok(outcome),
                 Executed::Late(date) => {

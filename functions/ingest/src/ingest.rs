@@ -5,19 +5,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use codec::columns;
-use codec::protobuf::{Filter, schema};
+use codec::payload::Schema;
 use model::clock::Clock;
 use model::id::PipelineId;
 use model::secret::Secret;
 use model::verdict::Origin;
+use pipeline::Environment;
 use pipeline::resolved::Pipeline;
-use prost_reflect::MessageDescriptor;
-use staging::footer;
+use registry::{Limits, Registries};
 use staging::store::Store;
 
 use crate::Error;
 use crate::plan::Scratch;
+use crate::schemas::{Known, Schemas};
 use crate::tables::{Making, Tables};
+use crate::versions::Versions;
+use crate::writers::Writers;
 
 /// How a column names the record's timestamp as its source.
 pub(crate) const TIMESTAMP_SOURCE: &str = "@timestamp";
@@ -33,10 +36,12 @@ pub struct IngestConfig {
     pub pipeline_file_hash: String,
     /// The apply sequence number of that file; 0 when embedded.
     pub apply_sequence: u64,
-    /// The message of the values.
-    pub message: MessageDescriptor,
+    /// The schema of the values.
+    pub schema: Schema,
     /// The columns that values are mapped to, table by table.
     pub columns: columns::Tables,
+    /// Where the schemas are that records name.
+    pub registries: Arc<Registries>,
     /// Where objects go.
     pub store: Arc<dyn Store>,
     /// Where minutes come from.
@@ -48,7 +53,8 @@ pub struct IngestConfig {
 }
 
 impl IngestConfig {
-    /// Reads the pipeline's schema, plans its columns and names its content, for an embedded pipeline.
+    /// Reads the pipeline's schema from its file, plans its columns and names its content, for an embedded pipeline whose records
+    /// are bare.
     ///
     /// # Errors
     /// [`Error::Decode`] when the schema can't be used, [`Error::Columns`] when what the pipeline file says of values and
@@ -59,17 +65,49 @@ impl IngestConfig {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let message = schema::load(&pipeline.value.schema)?;
-        let columns = columns::plan_tables(&message, &pipeline).map_err(|faults| Error::Columns { faults })?;
-        let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message))]);
+        let schema = Schema::of(&pipeline)?;
+        let registries = Registries::new(Vec::new(), Arc::clone(&clock), Limits::default());
+        Self::of(pipeline, schema, Arc::new(registries), pipeline_id, store, clock)
+    }
+
+    /// The same for records in whatever framing, and a schema wherever it is kept: registries of the environment are asked for the
+    /// newest version that there is, and later for what records name. `variable` looks the variables up that secrets are in.
+    ///
+    /// # Errors
+    /// As [`IngestConfig::load`], [`crate::registries()`], [`crate::own_schema`] and [`crate::salt()`].
+    pub async fn open(
+        pipeline: Pipeline,
+        environment: &Environment,
+        variable: &dyn Fn(&str) -> Option<String>,
+        pipeline_id: PipelineId,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let salt = crate::salt(&pipeline, environment, variable)?;
+        let registries = crate::registries(&pipeline, environment, variable, Arc::clone(&clock)).await?;
+        let schema = crate::own_schema(&pipeline, &registries).await?;
+        Ok(Self::of(pipeline, schema, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
+    }
+
+    fn of(
+        pipeline: Pipeline,
+        schema: Schema,
+        registries: Arc<Registries>,
+        pipeline_id: PipelineId,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let columns = columns::plan_tables(&schema, &pipeline).map_err(|faults| Error::Columns { faults })?;
+        let digests = BTreeMap::from([("value".to_owned(), schema.digest())]);
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
         Ok(Self {
             pipeline,
             pipeline_id,
             pipeline_file_hash,
             apply_sequence: 0,
-            message,
+            schema,
             columns,
+            registries,
             store,
             clock,
             salt: None,
@@ -86,14 +124,14 @@ impl IngestConfig {
 
 /// Takes events to a store. One for the life of a process; several events may be handled at once.
 pub struct Ingest {
-    pub(crate) pipeline: Pipeline,
+    pub(crate) pipeline: Arc<Pipeline>,
     pub(crate) pipeline_id: PipelineId,
     pub(crate) pipeline_file_hash: String,
     pub(crate) apply_sequence: u64,
-    pub(crate) footer_columns: Vec<footer::Column>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    making: Arc<Making>,
+    pub(crate) schemas: Schemas,
+    versions: Mutex<Versions>,
     pub(crate) origin: Origin,
     /// Buffers between invocations: as many as were ever in use at once.
     scratch: Mutex<Vec<Scratch>>,
@@ -112,31 +150,31 @@ impl Ingest {
     /// Compiles the decoder and makes the first buffers.
     ///
     /// # Errors
-    /// [`Error::Decode`] when the columns were planned for another message, or values are hashed and there is no salt.
+    /// [`Error::Decode`] when the columns were planned for another schema, or values are hashed and there is no salt.
     pub fn new(config: IngestConfig) -> Result<Self, Error> {
-        let footer_column = |column| footer_column(column, &config.columns);
-        let footer_columns = config.columns.columns.columns.iter().map(footer_column).collect();
         let IngestConfig {
             pipeline,
             pipeline_id,
             pipeline_file_hash,
             apply_sequence,
-            message,
+            schema,
             columns,
+            registries,
             store,
             clock,
             salt,
             origin,
         } = config;
+        let making = Making::new(schema.reader(), schema, columns, salt);
         let ingest = Self {
-            pipeline,
+            schemas: Schemas::new(registries, pipeline.value.format),
+            pipeline: Arc::new(pipeline),
             pipeline_id,
             pipeline_file_hash,
             apply_sequence,
-            footer_columns,
             store,
             clock,
-            making: Arc::new(Making { message, columns, salt }),
+            versions: Mutex::new(Versions::new(Arc::new(making))),
             origin,
             scratch: Mutex::default(),
         };
@@ -159,19 +197,15 @@ impl Ingest {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
     }
 
-    fn new_scratch(&self) -> Result<Scratch, Error> {
-        let filter = Filter::new(&self.making.message, &self.making.columns.columns)?;
-        Ok(Scratch::new(filter, Tables::new(Arc::clone(&self.making), &self.pipeline)?))
+    /// What rows are made by once the columns of these schemas are there, where the pipeline adds such. A schema whose fields
+    /// can't be columns is taken out: its records are dead letters.
+    pub(crate) fn making(&self, known: &mut Known) -> Arc<Making> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner).meet(&self.pipeline, known)
     }
-}
 
-/// What the footer, which is of all tables, says of a column.
-fn footer_column(column: &columns::Column, tables: &columns::Tables) -> footer::Column {
-    footer::Column {
-        name: column.name.clone(),
-        source: column.source.clone(),
-        source_name: column.source_name.clone(),
-        data_type: column.data_type.to_string(),
-        required: tables.requires(&column.name),
+    fn new_scratch(&self) -> Result<Scratch, Error> {
+        let making = self.making(&mut Known::new());
+        let writers = Writers::new(&self.pipeline, &making.schema)?;
+        Ok(Scratch::new(writers, Tables::new(making, Arc::clone(&self.pipeline))?))
     }
 }

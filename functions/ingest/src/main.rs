@@ -25,19 +25,19 @@ fn main() -> ExitCode {
         }
     };
     log::init(&config.log);
-    let ingest = match config::open(&config, &settings::environment, Arc::new(SystemClock)) {
-        Ok(ingest) => Arc::new(ingest),
-        Err(e) => {
-            tracing::error!(kind = e.kind().as_str(), "the function can't start: {e}");
-            return exit::code(e.kind());
-        }
-    };
     // One invocation at a time: a single thread is enough, and starts sooner.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => {
             tracing::error!("the function can't start: no event loop: {e}");
             return exit::code(Kind::Retry);
+        }
+    };
+    let ingest = match runtime.block_on(config::open(&config, &settings::environment, Arc::new(SystemClock))) {
+        Ok(ingest) => Arc::new(ingest),
+        Err(e) => {
+            tracing::error!(kind = e.kind().as_str(), "the function can't start: {e}");
+            return exit::code(e.kind());
         }
     };
     match runtime.block_on(lambda::serve(ingest)) {

@@ -1,10 +1,12 @@
 //! From an event's bytes to the bytes of its objects, without I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use codec::Rejected;
-use codec::protobuf::Filter;
+use codec::framing::Reference;
 use model::clock::Minute;
 use model::coordinate::{Sample, SourceId, TopicPartition};
 use model::coverage::{Coverage, Filtered, PartitionCoverage};
@@ -17,7 +19,9 @@ use staging::key::StagedKey;
 use staging::object;
 
 use crate::event::{self, Event, Partition, Record};
+use crate::schemas::Known;
 use crate::tables::Tables;
+use crate::writers::{OWN, Writers};
 use crate::{Error, Ingest, Outcome, Response};
 
 /// The version of the mapping from source types to column types. A table remembers the one it was made with.
@@ -46,13 +50,13 @@ pub struct Staged {
 /// The buffers of one invocation, kept for the next.
 pub(crate) struct Scratch {
     reader: event::Reader,
-    filter: Option<Filter>,
+    writers: Writers,
     tables: Tables,
 }
 
 impl Scratch {
-    pub(crate) fn new(filter: Option<Filter>, tables: Tables) -> Self {
-        Self { reader: event::Reader::new(), filter, tables }
+    pub(crate) const fn new(writers: Writers, tables: Tables) -> Self {
+        Self { reader: event::Reader::new(), writers, tables }
     }
 }
 
@@ -64,26 +68,73 @@ pub(crate) enum Fate {
 }
 
 impl Ingest {
-    /// Plans the objects of an event for a minute. The same event in the same minute gives the same objects.
+    /// Plans the objects of an event for a minute, without asking anybody. The same event in the same minute gives the same objects.
     ///
     /// # Errors
-    /// [`Error`]; never for a bad record, which is part of the plan.
+    /// [`Error`]; never for a bad record, which is part of the plan. [`Error::Unasked`] where records name schemas that no event
+    /// before has named: see [`Ingest::stage`].
     pub fn plan(&self, body: &[u8], minute: Minute) -> Result<Staged, Error> {
         let mut scratch = self.scratch()?;
-        let staged = self.plan_in(&mut scratch, body, minute)?;
+        let Scratch { reader, writers, tables } = &mut scratch;
+        let event = reader.read(body)?;
+        let source = self.check(&event)?;
+        let (mut known, _) = self.schemas.remembered(&named(writers, &event));
+        self.prepare(&mut known, writers, tables)?;
+        let staged = self.plan_event(&event, &source, &known, writers, tables, minute)?;
         // After a failure rows of it may be left behind: those buffers are not kept.
         self.keep(scratch);
         Ok(staged)
     }
 
-    fn plan_in(&self, scratch: &mut Scratch, body: &[u8], minute: Minute) -> Result<Staged, Error> {
-        let Scratch { reader, filter, tables } = scratch;
+    /// Looks the schemas up that an event's records name, and plans its objects for a minute: [`Ingest::plan`].
+    ///
+    /// # Errors
+    /// [`Error`]; never for a bad record. Where a registry can't answer `within` this time, nothing is planned: the event comes again.
+    pub async fn stage(&self, body: &[u8], minute: Minute, within: Duration) -> Result<Staged, Error> {
+        let mut scratch = self.scratch()?;
+        let Scratch { reader, writers, tables } = &mut scratch;
         let event = reader.read(body)?;
-        let source = self.source(&event)?;
-        self.only_own_topics(&event)?;
+        let source = self.check(&event)?;
+        let mut known = self.schemas.look_up(&named(writers, &event), event.names_schemas(), within).await?;
+        self.prepare(&mut known, writers, tables)?;
+        let staged = self.plan_event(&event, &source, &known, writers, tables, minute)?;
+        self.keep(scratch);
+        Ok(staged)
+    }
 
+    /// Makes sure that the columns are there of all that the event's records are written with.
+    fn prepare(&self, known: &mut Known, writers: &mut Writers, tables: &mut Tables) -> Result<(), Error> {
+        let making = self.making(known);
+        if !Arc::ptr_eq(tables.making(), &making) {
+            *tables = Tables::new(making, Arc::clone(&self.pipeline))?;
+            writers.forget();
+        }
+        Ok(())
+    }
+
+    /// Where an event of this pipeline comes from.
+    fn check(&self, event: &Event<'_>) -> Result<SourceId, Error> {
+        let source = self.source(event)?;
+        self.only_own_topics(event)?;
+        Ok(source)
+    }
+
+    fn plan_event(
+        &self,
+        event: &Event<'_>,
+        source: &SourceId,
+        known: &Known,
+        writers: &mut Writers,
+        tables: &mut Tables,
+        minute: Minute,
+    ) -> Result<Staged, Error> {
+        let is_bare = writers.is_bare(event);
+        if tables.tidy() {
+            writers.forget();
+        }
+        writers.begin();
         tables.begin(minute, event.len())?;
-        let mut hasher = ObjectHasher::new(&source, &self.pipeline_file_hash);
+        let mut hasher = ObjectHasher::new(source, &self.pipeline_file_hash);
         hasher.origin(self.origin);
         let mut coverage = Coverage::default();
         let mut letters = Vec::new();
@@ -100,22 +151,33 @@ impl Ingest {
                     value: record.value(),
                     headers: record.headers(),
                 });
-                let fate = match left_out(filter.as_mut(), &record) {
-                    Some(fate) => fate,
-                    None => tables.take(&record)?,
+                let fate = match record.value() {
+                    // In append mode a tombstone deletes nothing, and there is no row to make of it, in any table.
+                    None => Fate::Filtered(Filtered::Tombstone),
+                    Some(payload) if is_bare => tables.take(&record, payload, OWN)?,
+                    Some(_) => match writers.split(&record, known, tables)? {
+                        Ok((writer, payload)) => tables.take(&record, payload, writer)?,
+                        Err(rejected) => Fate::Dead(rejected),
+                    },
                 };
                 covered.add(&record, &fate);
                 if let Fate::Dead(rejected) = fate {
-                    letters.push(self.letter(&source, minute, &record, rejected));
+                    let schema_id = if is_bare { None } else { writers.schema_id(&record) };
+                    letters.push(self.letter(source, minute, &record, schema_id, rejected));
                 }
             }
-            covered.finish(&source, &partition, &mut coverage)?;
+            covered.finish(source, &partition, &mut coverage)?;
         }
 
         let rows = tables.finish()?;
-        let outcome = outcome(&event, &coverage);
+        let outcome = outcome(event, &coverage);
         let key = StagedKey { pipeline: self.pipeline_id.clone(), minute, hash: hasher.finish(&coverage) };
-        let body = object::encode(&self.footer(&key, coverage), &rows)?;
+        let footer = Footer {
+            schemas: writers.versions(),
+            columns: tables.making().footer.clone(),
+            ..self.footer(&key, coverage)
+        };
+        let body = object::encode(&footer, &rows)?;
         let dead_letters = if letters.is_empty() {
             None
         } else {
@@ -152,7 +214,14 @@ impl Ingest {
         Err(Error::ForeignTopics { topics, pipeline: self.pipeline.name.clone(), known: source.topics.clone() })
     }
 
-    fn letter(&self, source: &SourceId, minute: Minute, record: &Record<'_>, rejected: Rejected) -> DeadLetter {
+    fn letter(
+        &self,
+        source: &SourceId,
+        minute: Minute,
+        record: &Record<'_>,
+        schema_id: Option<String>,
+        rejected: Rejected,
+    ) -> DeadLetter {
         // The key is a part of its own, and wrong as a whole. Headers and the record's own fields are named by their source.
         let (part, path) = match rejected.path.as_str() {
             "@key" => (Part::Key, String::new()),
@@ -174,7 +243,7 @@ impl Ingest {
             key: record.key().map(Payload::from),
             value: record.value().map(Payload::from),
             headers: record.headers().map(|(name, value)| (name.to_owned(), value.map(Payload::from))).collect(),
-            schema_id: record.value_schema().and_then(|schema| schema.schema_id.clone()),
+            schema_id,
             class: class(rejected.class),
             part,
             path,
@@ -201,19 +270,14 @@ impl Ingest {
             event_time_bounds: None,
             schemas: Vec::new(),
             tables: Vec::new(),
-            columns: self.footer_columns.clone(),
+            columns: Vec::new(),
         }
     }
 }
 
-/// What becomes of a record that the filter does not take. A tombstone has nothing to filter by.
-#[inline]
-fn left_out(filter: Option<&mut Filter>, record: &Record<'_>) -> Option<Fate> {
-    match filter?.takes(record.value()?) {
-        Ok(true) => None,
-        Ok(false) => Some(Fate::Filtered(Filtered::Filter)),
-        Err(rejected) => Some(Fate::Dead(rejected)),
-    }
+/// The schemas that an event's records name.
+fn named(writers: &Writers, event: &Event<'_>) -> BTreeSet<Reference> {
+    if writers.is_bare(event) { BTreeSet::new() } else { writers.references(event) }
 }
 
 /// What is covered of one partition, while its records come.

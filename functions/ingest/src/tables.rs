@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use codec::columns;
-use codec::protobuf::Decoder;
+use codec::columns::{self, Columns};
+use codec::payload::{Decoder, Filter, Reader, Schema};
 use codec::routing::{self, Router};
 use codec::texts::Texts;
 use codec::{Class, Rejected};
@@ -12,7 +12,7 @@ use model::clock::Minute;
 use model::coverage::Filtered;
 use model::secret::Secret;
 use pipeline::resolved::Pipeline;
-use prost_reflect::MessageDescriptor;
+use staging::footer;
 use staging::object::TableRows;
 use staging::record_columns;
 
@@ -21,41 +21,100 @@ use crate::event::Record;
 use crate::ingest::TIMESTAMP_SOURCE;
 use crate::plan::Fate;
 use crate::target::Target;
+use crate::writers::OWN;
 
 /// Tables that one event's records may go to. A field that is different in every record was hardly meant to name tables, and
 /// each of them would take a row group.
 const TABLES_MAX: usize = 1000;
 /// Tables whose buffers are kept for the next event.
 const KEPT_MAX: usize = 100;
+/// Decoders of other versions of the schema, of all tables, that are kept for the next event.
+const DECODERS_KEPT_MAX: usize = 200;
 /// Rows that a table's buffers have room for at first, where there may be many tables.
 const ROWS_EACH: usize = 64;
 
 /// What makes the rows of a pipeline's tables.
 #[derive(Debug)]
 pub(crate) struct Making {
-    pub(crate) message: MessageDescriptor,
+    /// What the footer, which is of all tables, says of the columns.
+    pub(crate) footer: Vec<footer::Column>,
+    /// What columns are made of.
+    pub(crate) reader: Reader,
+    /// The pipeline's own.
+    pub(crate) schema: Schema,
     pub(crate) columns: columns::Tables,
     pub(crate) salt: Option<Secret>,
 }
 
 impl Making {
+    pub(crate) fn new(reader: Reader, schema: Schema, columns: columns::Tables, salt: Option<Secret>) -> Self {
+        let former = columns::former_sources(&reader, &columns.columns);
+        let column = |column: &columns::Column| footer::Column {
+            name: column.name.clone(),
+            source: column.source.clone(),
+            source_name: column.source_name.clone(),
+            former: former.get(&column.source).cloned().unwrap_or_default(),
+            data_type: column.data_type.to_string(),
+            required: columns.requires(&column.name),
+        };
+        let footer = columns.columns.columns.iter().map(column).collect();
+        Self { footer, reader, schema, columns, salt }
+    }
+
+    /// The same with the columns that records of other versions bring.
+    pub(crate) fn with(&self, reader: Reader, columns: columns::Tables) -> Self {
+        Self::new(reader, self.schema.clone(), columns, self.salt.clone())
+    }
+
+    /// The columns of a table.
+    fn columns(&self, table: &str) -> &Columns {
+        self.columns.of(table.rsplit_once('.').map_or(table, |(_, name)| name))
+    }
+
     fn target(&self, table: &str) -> Result<Target, Error> {
-        let name = table.rsplit_once('.').map_or(table, |(_, name)| name);
-        let columns = self.columns.of(name);
-        let decoder = Decoder::salted(&self.message, columns, self.salt.as_ref())?;
+        let columns = self.columns(table);
+        let decoder = self.decoder(table, &self.schema)?;
         let texts = Texts::new(columns, self.salt.as_ref())?;
         // The other fields of a record are always there.
         let timestamp_required = columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
         Ok(Target::new(table.to_owned(), decoder, texts, timestamp_required))
     }
+
+    /// What makes rows of a table of what was written with a schema.
+    fn decoder(&self, table: &str, writer: &Schema) -> Result<Decoder, codec::Error> {
+        self.reader.decoder(writer, self.columns(table), self.salt.as_ref())
+    }
+
+    /// What is asked of records that were written with a schema, before they are rows.
+    fn writer(&self, pipeline: &Pipeline, schema: Schema) -> Result<Writer, codec::Error> {
+        let route = pipeline.route.as_ref();
+        Ok(Writer {
+            digest: schema.digest(),
+            filter: self.reader.filter(&schema, &self.columns.columns)?,
+            router: route.map(|route| Router::new(route, &self.reader, &schema, &self.columns)).transpose()?,
+            schema,
+        })
+    }
+}
+
+/// A schema that payloads are written with, and what is asked of such payloads.
+struct Writer {
+    schema: Schema,
+    digest: String,
+    filter: Option<Filter>,
+    router: Option<Router>,
 }
 
 /// The tables of one event at a time.
 pub(crate) struct Tables {
     making: Arc<Making>,
+    pipeline: Arc<Pipeline>,
     /// The only table's name, where there is one.
     only: Option<String>,
-    router: Option<Router>,
+    /// What payloads are written with; the pipeline's own schema first.
+    writers: Vec<Writer>,
+    /// Decoders of other writers than the first.
+    decoders: usize,
     targets: Vec<Target>,
     by_name: HashMap<String, usize>,
     /// What comes of the event for each target, as far as it has rows.
@@ -75,16 +134,15 @@ struct Rows {
 }
 
 impl Tables {
-    pub(crate) fn new(making: Arc<Making>, pipeline: &Pipeline) -> Result<Self, Error> {
-        let router = match &pipeline.route {
-            None => None,
-            Some(route) => Some(Router::new(route, &making.message, &making.columns)?),
-        };
-        let only = router.is_none().then(|| pipeline.table.name.to_string());
+    pub(crate) fn new(making: Arc<Making>, pipeline: Arc<Pipeline>) -> Result<Self, Error> {
+        let own = making.writer(&pipeline, making.schema.clone())?;
+        let only = pipeline.route.is_none().then(|| pipeline.table.name.to_string());
         let mut tables = Self {
             making,
+            pipeline,
             only,
-            router,
+            writers: vec![own],
+            decoders: 0,
             targets: Vec::new(),
             by_name: HashMap::new(),
             rows: Vec::new(),
@@ -101,12 +159,61 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Begins an event of so many records.
-    pub(crate) fn begin(&mut self, minute: Minute, records: usize) -> Result<(), Error> {
-        if self.targets.len() > KEPT_MAX {
+    /// What it makes rows by.
+    pub(crate) const fn making(&self) -> &Arc<Making> {
+        &self.making
+    }
+
+    /// The full name of what records are read as.
+    pub(crate) fn reader_name(&self) -> &str {
+        self.making.reader.name()
+    }
+
+    /// The number of a schema that payloads are written with; why they can't be read as the pipeline's, where they can't.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] for anything else.
+    pub(crate) fn writer(&mut self, schema: Schema) -> Result<Result<usize, Rejected>, Error> {
+        let digest = schema.digest();
+        if let Some(known) = self.writers.iter().position(|known| known.digest == digest) {
+            return Ok(Ok(known));
+        }
+        let making = Arc::clone(&self.making);
+        // Tables differ in what they require, and not in what fills their columns.
+        let table = self.only.clone().unwrap_or_default();
+        let made =
+            making.decoder(&table, &schema).and_then(|decoder| Ok((decoder, making.writer(&self.pipeline, schema)?)));
+        let (decoder, writer) = match made {
+            Ok(made) => made,
+            Err(error) => return Ok(Err(error.unlike()?)),
+        };
+        let number = self.writers.len();
+        self.writers.push(writer);
+        if self.only.is_some()
+            && let Some(target) = self.targets.first_mut()
+        {
+            target.add(number, decoder);
+            self.decoders += 1;
+        }
+        Ok(Ok(number))
+    }
+
+    /// Lets go of what fills memory for nothing; whether the numbers of writers mean nothing any more.
+    pub(crate) fn tidy(&mut self) -> bool {
+        let is_full = self.decoders > DECODERS_KEPT_MAX || self.writers.len() > DECODERS_KEPT_MAX;
+        if is_full || self.targets.len() > KEPT_MAX {
             self.targets.clear();
             self.by_name.clear();
+            self.decoders = 0;
         }
+        if is_full {
+            self.writers.truncate(OWN + 1);
+        }
+        is_full
+    }
+
+    /// Begins an event of so many records.
+    pub(crate) fn begin(&mut self, minute: Minute, records: usize) -> Result<(), Error> {
         self.rows.clear();
         self.rows.resize_with(self.targets.len(), || None);
         self.used = 0;
@@ -132,21 +239,36 @@ impl Tables {
         }
     }
 
-    /// Makes a record's rows.
+    /// Makes the rows of a record whose payload is written with the schema of this number.
     ///
     /// # Errors
     /// [`Error::Decode`] when a table's columns can't be filled from the message; never for a bad record.
     #[inline]
-    pub(crate) fn take(&mut self, record: &Record<'_>) -> Result<Fate, Error> {
+    pub(crate) fn take(&mut self, record: &Record<'_>, payload: &[u8], writer: usize) -> Result<Fate, Error> {
+        if let Some(Writer { filter: Some(filter), .. }) = self.writers.get_mut(writer) {
+            match filter.takes(payload) {
+                Ok(true) => {}
+                Ok(false) => return Ok(Fate::Filtered(Filtered::Filter)),
+                Err(rejected) => return Ok(Fate::Dead(rejected)),
+            }
+        }
         let number = match self.only {
             Some(_) => 0,
-            None => match self.routed(record)? {
+            None => match self.routed(record, payload, writer)? {
                 Ok(number) => number,
                 Err(fate) => return Ok(fate),
             },
         };
+        if writer != OWN
+            && let Some(target) = self.targets.get_mut(number)
+            && !target.reads(writer)
+            && let Some(writer_of) = self.writers.get(writer)
+        {
+            target.add(writer, self.making.decoder(&target.table, &writer_of.schema)?);
+            self.decoders += 1;
+        }
         Ok(match (self.targets.get_mut(number), self.rows.get_mut(number)) {
-            (Some(target), Some(Some(rows))) => target.take(record, &mut rows.builder),
+            (Some(target), Some(Some(rows))) => target.take(record, payload, writer, &mut rows.builder),
             // Each target is used before.
             _ => Fate::Filtered(Filtered::Filter),
         })
@@ -168,11 +290,9 @@ impl Tables {
     }
 
     /// The target of the table that a record goes to, or what becomes of it instead.
-    fn routed(&mut self, record: &Record<'_>) -> Result<Result<usize, Fate>, Error> {
-        let Some(router) = &mut self.router else { return Ok(Ok(0)) };
-        // A tombstone makes no row in any table.
-        let Some(value) = record.value() else { return Ok(Err(Fate::Filtered(Filtered::Tombstone))) };
-        let name = match router.name(Some(record.topic()), &record.headers(), value) {
+    fn routed(&mut self, record: &Record<'_>, payload: &[u8], writer: usize) -> Result<Result<usize, Fate>, Error> {
+        let Some(Writer { router: Some(router), .. }) = self.writers.get_mut(writer) else { return Ok(Ok(0)) };
+        let name = match router.name(Some(record.topic()), &record.headers(), payload) {
             Ok(name) => name,
             Err(rejected) => return Ok(Err(Fate::Dead(rejected))),
         };

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::interleave;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use codec::Rejected;
-use codec::protobuf::Decoder;
+use codec::payload::Decoder;
 use codec::texts::Texts;
 use model::coverage::Filtered;
 use staging::record_columns;
@@ -14,11 +15,15 @@ use crate::Error;
 use crate::event::Record;
 use crate::ingest::TIMESTAMP_SOURCE;
 use crate::plan::Fate;
+use crate::writers::OWN;
 
 /// Makes rows of one table.
 pub(crate) struct Target {
     pub(crate) table: String,
-    decoder: Decoder,
+    /// For each writer that it has met what reads its payloads, by the writer's number. All of them make the same columns.
+    decoders: Vec<Option<Decoder>>,
+    /// The writers of the rows since the last batch, and how many rows in a row are each's.
+    runs: Vec<(usize, usize)>,
     texts: Texts,
     schema: SchemaRef,
     timestamp_required: bool,
@@ -26,17 +31,37 @@ pub(crate) struct Target {
 
 impl Target {
     /// `timestamp_required` is whether a record without a timestamp lacks a required column.
-    pub(crate) fn new(table: String, decoder: Decoder, texts: Texts, timestamp_required: bool) -> Self {
-        let mut fields: Vec<FieldRef> = decoder.schema().fields().to_vec();
+    pub(crate) fn new(table: String, own: Decoder, texts: Texts, timestamp_required: bool) -> Self {
+        let mut fields: Vec<FieldRef> = own.schema().fields().to_vec();
         fields.extend(texts.fields().cloned().map(Arc::new));
         fields.extend(record_columns::fields());
-        Self { table, decoder, texts, schema: Arc::new(Schema::new(fields)), timestamp_required }
+        let schema = Arc::new(Schema::new(fields));
+        Self { table, decoders: vec![Some(own)], runs: Vec::new(), texts, schema, timestamp_required }
     }
 
-    /// Makes a record's rows, and says where they come from in `rows`.
-    pub(crate) fn take(&mut self, record: &Record<'_>, rows: &mut record_columns::Builder) -> Fate {
-        // In append mode a tombstone deletes nothing, and there is no row to make of it.
-        let Some(value) = record.value() else { return Fate::Filtered(Filtered::Tombstone) };
+    /// Whether it reads a writer's payloads.
+    pub(crate) fn reads(&self, writer: usize) -> bool {
+        matches!(self.decoders.get(writer), Some(Some(_)))
+    }
+
+    /// Reads a writer's payloads from now on.
+    pub(crate) fn add(&mut self, writer: usize, decoder: Decoder) {
+        if self.decoders.len() <= writer {
+            self.decoders.resize_with(writer + 1, || None);
+        }
+        if let Some(place) = self.decoders.get_mut(writer) {
+            *place = Some(decoder);
+        }
+    }
+
+    /// Makes a record's rows, and says where they come from in `rows`. The payload's writer is one that it reads.
+    pub(crate) fn take(
+        &mut self,
+        record: &Record<'_>,
+        payload: &[u8],
+        writer: usize,
+        rows: &mut record_columns::Builder,
+    ) -> Fate {
         let timestamp_us = record.timestamp_ms().and_then(record_columns::micros);
         if timestamp_us.is_none()
             && let Some(rejected) = self.without_timestamp(record)
@@ -48,13 +73,18 @@ impl Target {
         {
             return Fate::Dead(rejected);
         }
-        let before = self.decoder.rows();
-        if let Err(rejected) = self.decoder.decode_beside(value, self.texts.bytes()) {
+        let Some(Some(decoder)) = self.decoders.get_mut(writer) else { return Fate::Filtered(Filtered::Filter) };
+        let before = decoder.rows();
+        if let Err(rejected) = decoder.decode_beside(payload, self.texts.bytes()) {
             return Fate::Dead(rejected);
         }
-        let made = self.decoder.rows() - before;
+        let made = decoder.rows() - before;
         if made == 0 {
             return Fate::Filtered(Filtered::Explode);
+        }
+        match self.runs.last_mut() {
+            Some((last, count)) if *last == writer => *count += made,
+            _ => self.runs.push((writer, made)),
         }
         for (ordinal, _) in (0..).zip(0..made) {
             rows.row(record.offset(), timestamp_us, ordinal);
@@ -83,9 +113,43 @@ impl Target {
 
     /// The rows taken since the last batch.
     pub(crate) fn batch(&mut self, rows: record_columns::Builder) -> Result<RecordBatch, Error> {
-        let mut columns = self.decoder.finish()?.columns().to_vec();
+        let mut columns = self.payloads()?;
         columns.extend(self.texts.finish()?);
         columns.extend(rows.finish());
         Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+    }
+
+    /// The columns that come from payloads, in the order in which they were taken, whatever they were written with.
+    fn payloads(&mut self) -> Result<Vec<ArrayRef>, Error> {
+        let runs = std::mem::take(&mut self.runs);
+        if let [] | [_] = runs[..] {
+            let writer = runs.first().map_or(OWN, |(writer, _)| *writer);
+            let Some(Some(decoder)) = self.decoders.get_mut(writer) else { return Ok(Vec::new()) };
+            return Ok(decoder.finish()?.columns().to_vec());
+        }
+        let mut batches: Vec<RecordBatch> = Vec::new();
+        // For each writer its batch, and how many of the batch's rows have their place.
+        let mut placed: Vec<Option<(usize, usize)>> = vec![None; self.decoders.len()];
+        let mut places = Vec::with_capacity(runs.iter().map(|(_, count)| count).sum());
+        for (writer, count) in runs {
+            let (Some(place), Some(Some(decoder))) = (placed.get_mut(writer), self.decoders.get_mut(writer)) else {
+                continue;
+            };
+            let (batch, taken) = match place {
+                Some(known) => known,
+                None => {
+                    batches.push(decoder.finish()?);
+                    place.insert((batches.len() - 1, 0))
+                }
+            };
+            places.extend((*taken..*taken + count).map(|row| (*batch, row)));
+            *taken += count;
+        }
+        let width = batches.first().map_or(0, RecordBatch::num_columns);
+        let column = |index: usize| {
+            let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(index).as_ref()).collect();
+            Ok(interleave(&parts, &places)?)
+        };
+        (0..width).map(column).collect()
     }
 }

@@ -207,6 +207,7 @@ fn shifted(id: &PipelineId, minute: Minute, parts: &[&str], shift_ms: i64) -> (F
             name: "id".to_owned(),
             source: "value:1".to_owned(),
             source_name: "id".to_owned(),
+            former: Vec::new(),
             data_type: "long".to_owned(),
             required: true,
         }],

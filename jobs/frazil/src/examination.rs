@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use codec::columns::{self, About, Columns};
-use codec::protobuf::schema;
+use codec::payload::Schema;
 use iceberg::spec::{PartitionSpec, SchemaRef, SortOrder};
 use pipeline::Fault;
 use pipeline::environment::{self, Environment};
 use pipeline::fault::code;
 use pipeline::file::{self, Examined};
 use pipeline::glob;
-use pipeline::resolved::{Pipeline, Table, TableName};
+use pipeline::resolved::{self, Pipeline, Table, TableName};
 use table::data_file;
 use table::schema::Column;
 use table::{partition, sort};
@@ -187,8 +187,14 @@ pub(crate) fn examine(path: &Path, environment: &Environment) -> Result<Examinee
 
 fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Fault>) -> Option<Resolved> {
     let is_there = !faults.iter().any(|fault| fault.code == code::SCHEMA_MISSING);
-    let message = match examined.schema.as_ref().filter(|_| is_there).map(schema::load)? {
-        Ok(message) => Some(message),
+    let load = |schema: &resolved::Schema| match &examined.pipeline {
+        Some(pipeline) => Schema::of(pipeline),
+        None => Schema::load(schema),
+    };
+    // Without a pipeline nothing is declared.
+    let named = examined.schema.as_ref().filter(|of| examined.pipeline.is_some() || **of != resolved::Schema::Declared);
+    let schema = match named.filter(|_| is_there).map(load)? {
+        Ok(schema) => Some(schema),
         Err(error) => {
             faults.push(schema_fault(examined, error));
             None
@@ -202,7 +208,7 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         );
         faults.push(examined.fault(&format!("table.columns.{column}.pii"), code::NO_SALT, message, None));
     }
-    let planned = message.as_ref().map(|message| columns::plan_tables(message, pipeline));
+    let planned = schema.as_ref().map(|schema| columns::plan_tables(schema, pipeline));
     let tables = match planned {
         Some(Ok(tables)) => Some(tables),
         Some(Err(found)) => {
@@ -226,7 +232,7 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         let place = format!("tables.{name}");
         differing.insert(name.clone(), laid_out(examined, pipeline, table, &place, columns, faults));
     }
-    let digests = BTreeMap::from([("value".to_owned(), schema::digest(&message?))]);
+    let digests = BTreeMap::from([("value".to_owned(), schema?.digest())]);
     let hash = match pipeline::hash::of(pipeline, &digests) {
         Ok(hash) => hash,
         Err(error) => {
@@ -350,6 +356,13 @@ fn made_of(pipeline: &Pipeline, columns: &Columns) -> Vec<Column> {
 
 /// What is wrong with a schema: in its own file where its compiler says where, else at what names it.
 fn schema_fault(examined: &Examined, error: codec::Error) -> Fault {
+    let place = match &examined.schema {
+        Some(resolved::Schema::Proto { .. }) => "value.schema.proto",
+        Some(resolved::Schema::Descriptor { .. }) => "value.schema.descriptor",
+        Some(resolved::Schema::Avro { .. }) => "value.schema.avsc",
+        Some(resolved::Schema::Json { .. }) => "value.schema.json_schema",
+        Some(resolved::Schema::Registered { .. } | resolved::Schema::Declared) | None => "value.schema.name",
+    };
     match error {
         codec::Error::UnknownMessage { ref nearest, .. } => {
             examined.fault("value.schema.message", code::SCHEMA, error.to_string(), nearest.clone())
@@ -363,11 +376,11 @@ fn schema_fault(examined: &Examined, error: codec::Error) -> Fault {
                 message: message.to_owned(),
                 nearest: None,
             },
-            None => examined.fault("value.schema.proto", code::SCHEMA, error.to_string(), None),
+            None => examined.fault(place, code::SCHEMA, error.to_string(), None),
         },
         error => {
             let message = Failure::of(error.kind(), "", &error).message;
-            examined.fault("value.schema.proto", code::SCHEMA, message, None)
+            examined.fault(place, code::SCHEMA, message, None)
         }
     }
 }

@@ -148,7 +148,7 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         Command::Schema(arguments) => command::schema::run(arguments, session),
         Command::Ingest(arguments) => runtime.block_on(command::ingest::run(arguments, session)),
         Command::Fold(arguments) => runtime.block_on(command::fold::run(arguments, session)),
-        Command::Decode(arguments) => command::decode::run(arguments, session),
+        Command::Decode(arguments) => runtime.block_on(command::decode::run(arguments, session)),
         Command::Maintain(arguments) => runtime.block_on(command::maintain::run(arguments, session)),
         Command::Pause(arguments) => runtime.block_on(command::pause::run(arguments, session)),
         Command::Unpause(arguments) => runtime.block_on(command::pause::lift(arguments, session)),
@@ -159,7 +159,7 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         #[cfg(feature = "kafka")]
         Command::Backfill(arguments) => runtime.block_on(command::backfill::run(arguments, session)),
         #[cfg(feature = "kafka")]
-        Command::Tail(arguments) => command::tail::run(arguments, session),
+        Command::Tail(arguments) => runtime.block_on(command::tail::run(arguments, session)),
         #[cfg(feature = "kafka")]
         Command::Produce(arguments) => command::produce::run(arguments, session),
         Command::ResetSource(arguments) => runtime.block_on(command::rewind::reset(arguments, session)),

@@ -123,6 +123,7 @@ impl World {
                 name: "id".to_owned(),
                 source: "value:1".to_owned(),
                 source_name: "id".to_owned(),
+                former: Vec::new(),
                 data_type: "long".to_owned(),
                 required: nulls.is_empty(),
             }],

@@ -16,6 +16,7 @@ mod run;
 pub mod schema;
 mod single;
 mod times;
+mod unite;
 mod view;
 mod wire;
 

@@ -1,6 +1,7 @@
 //! The columns that a table gets from a message and from what the pipeline file says about it.
 
 mod defaults;
+mod evolution;
 mod plan;
 mod tables;
 #[cfg(test)]
@@ -10,12 +11,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use pipeline::expectation::Expectations;
 use pipeline::path;
-use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
+use pipeline::resolved::{ColumnCase, Pii, Unit, UnknownFields};
 use pipeline::types::Type;
 use serde::{Deserialize, Serialize};
 
 use crate::source::{Described, ROOT};
 
+pub use evolution::united;
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
 
@@ -71,6 +73,9 @@ pub struct Column {
     pub source_name: String,
     /// Its type.
     pub data_type: Type,
+    /// What a whole number of the source counts since 1970 that becomes a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
     /// Whether a row without a value is refused.
     pub required: bool,
     /// Its comment.
@@ -142,6 +147,7 @@ impl Field {
             source: self.source.clone(),
             source_name: self.source_name.clone(),
             data_type: Type::String,
+            unit: None,
             required: false,
             doc: None,
             expect: Expectations::default(),

@@ -2,6 +2,8 @@ use std::path::PathBuf;
 
 use model::failure::Kind;
 
+use crate::{Class, Rejected};
+
 /// What goes wrong before or after payloads are read: schemas, columns, batches. A payload's own faults are
 /// [`crate::Rejected`].
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +68,20 @@ pub enum Error {
 }
 
 impl Error {
+    /// What it says of records that were written with a schema which does not fill the columns.
+    ///
+    /// # Errors
+    /// The error itself, where it is about anything else.
+    pub fn unlike(self) -> Result<Rejected, Self> {
+        match self {
+            Self::Columns { reason, .. } => {
+                let message = format!("its schema can't be read as the pipeline's: {reason}");
+                Ok(Rejected { class: Class::IncompatibleSchema, path: String::new(), message })
+            }
+            other => Err(other),
+        }
+    }
+
     /// What happens next.
     #[must_use]
     pub const fn kind(&self) -> Kind {

@@ -64,6 +64,18 @@ pub enum Reference {
     AvroFingerprint(u64),
 }
 
+impl Reference {
+    /// The name alone, as its registry spells it.
+    #[must_use]
+    pub fn id(&self) -> String {
+        match self {
+            Self::GlueVersion(id) | Self::ConfluentGuid(id) => id.to_string(),
+            Self::ConfluentId(id) => id.to_string(),
+            Self::AvroFingerprint(crc) => format!("{crc:016x}"),
+        }
+    }
+}
+
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

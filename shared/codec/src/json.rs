@@ -17,6 +17,7 @@ pub mod schema;
 mod single;
 mod store;
 mod times;
+mod unite;
 mod wire;
 
 #[cfg(test)]

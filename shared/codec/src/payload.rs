@@ -1,8 +1,11 @@
 //! Payloads of whatever format a pipeline names: their schema, what decodes them, and what filters them.
+//!
+//! Columns are planned from one schema, the [`Reader`]'s, and each payload is written with one, which may be another version of it.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use model::secret::Secret;
+use pipeline::resolved::Pipeline;
 use prost_reflect::MessageDescriptor;
 
 use crate::columns::{Columns, Field};
@@ -17,6 +20,22 @@ pub enum Schema {
     /// An Avro schema.
     Avro(avro::Schema),
     /// A JSON Schema, or what is declared of JSON payloads.
+    Json(json::Schema),
+}
+
+/// What payloads are read as, whatever version of a schema they were written with.
+#[derive(Clone, Debug)]
+pub enum Reader {
+    /// Protobuf messages: fields are found by their numbers.
+    Protobuf {
+        /// The message's full name.
+        name: String,
+        /// What it has fields for.
+        described: source::Schema,
+    },
+    /// Avro records, by the specification's schema resolution.
+    Avro(avro::Schema),
+    /// JSON objects: members are found by their names, whatever schema their writer had.
     Json(json::Schema),
 }
 
@@ -110,44 +129,172 @@ impl Schema {
         }
     }
 
+    /// The schema that a pipeline reads payloads as, of a file or of its own columns.
+    ///
+    /// # Errors
+    /// As [`Schema::load`].
+    pub fn of(pipeline: &Pipeline) -> Result<Self, Error> {
+        match &pipeline.value.schema {
+            pipeline::resolved::Schema::Declared => Ok(Self::Json(json::Schema::declared(pipeline))),
+            other => Self::load(other),
+        }
+    }
+
+    /// Loads the schema of a pipeline's file.
+    ///
+    /// # Errors
+    /// As [`protobuf::schema::load`], [`avro::schema::load`] and [`json::schema::load`].
+    pub fn load(schema: &pipeline::resolved::Schema) -> Result<Self, Error> {
+        match schema {
+            pipeline::resolved::Schema::Avro { path } => avro::schema::load(path).map(Self::Avro),
+            pipeline::resolved::Schema::Json { path } => json::schema::load(path).map(Self::Json),
+            other => protobuf::schema::load(other).map(Self::Protobuf),
+        }
+    }
+
+    /// What payloads of this very schema are read as.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        match self {
+            Self::Protobuf(message) => {
+                Reader::Protobuf { name: message.full_name().to_owned(), described: message.describe() }
+            }
+            Self::Avro(schema) => Reader::Avro(schema.clone()),
+            Self::Json(schema) => Reader::Json(schema.clone()),
+        }
+    }
+
     /// What decodes payloads of this very schema, with the salt of columns whose values are hashed.
     ///
     /// # Errors
-    /// As [`protobuf::Decoder::salted`], [`avro::Decoder::salted`] and [`json::Decoder::salted`].
+    /// As [`Reader::decoder`].
     pub fn decoder(&self, columns: &Columns, salt: Option<&Secret>) -> Result<Decoder, Error> {
-        Ok(match self {
-            Self::Protobuf(message) => Decoder::Protobuf(Box::new(protobuf::Decoder::salted(message, columns, salt)?)),
-            Self::Avro(schema) => Decoder::Avro(Box::new(avro::Decoder::salted(schema, schema, columns, salt)?)),
-            Self::Json(schema) => Decoder::Json(Box::new(json::Decoder::salted(schema, columns, salt)?)),
+        self.reader().decoder(self, columns, salt)
+    }
+}
+
+impl Reader {
+    /// The full name of what payloads are read as.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Protobuf { name, .. } => name,
+            Self::Avro(schema) => schema.name(),
+            Self::Json(schema) => schema.name(),
+        }
+    }
+
+    /// What payloads of this schema and of another version of it are read as: with the fields of both. Nothing where it is that
+    /// already.
+    #[must_use]
+    pub fn united(&self, version: &Schema) -> Option<Self> {
+        match (self, version) {
+            (Self::Protobuf { name, described }, Schema::Protobuf(message)) => {
+                let described = described.united(&message.describe())?;
+                Some(Self::Protobuf { name: name.clone(), described })
+            }
+            (Self::Avro(own), Schema::Avro(other)) => own.united(other).map(Self::Avro),
+            (Self::Json(own), Schema::Json(other)) => own.united(other).map(Self::Json),
+            _ => None,
+        }
+    }
+
+    /// Why no record that was written with a schema can be rows of these columns, where that is so.
+    pub(crate) fn unlike(&self, writer: &Schema, columns: &Columns) -> Option<String> {
+        match (self, writer) {
+            (Self::Protobuf { described, .. }, Schema::Protobuf(writer)) => {
+                let (index, reason) = protobuf::misfits(writer, described, columns).into_iter().next()?;
+                let name = columns.columns.get(index).map_or("", |column| &column.name);
+                Some(format!("column `{name}`: {reason}"))
+            }
+            // Which of them can, each record tells.
+            (Self::Avro(_), Schema::Avro(_)) | (Self::Json(_), Schema::Json(_)) => None,
+            _ => Some("it is of another format".to_owned()),
+        }
+    }
+
+    /// What decodes payloads that were written with this schema, with the salt of columns whose values are hashed.
+    ///
+    /// # Errors
+    /// As [`protobuf::Decoder::resolved`], [`avro::Decoder::salted`] and [`json::Decoder::salted`]; [`Error::Columns`] where the writer's schema is of another
+    /// format.
+    pub fn decoder(&self, writer: &Schema, columns: &Columns, salt: Option<&Secret>) -> Result<Decoder, Error> {
+        Ok(match (self, writer) {
+            (Self::Protobuf { described, .. }, Schema::Protobuf(writer)) => {
+                let decoder = protobuf::Decoder::resolved(writer, described, columns, salt)?;
+                Decoder::Protobuf(Box::new(decoder))
+            }
+            (Self::Avro(reader), Schema::Avro(writer)) => {
+                Decoder::Avro(Box::new(avro::Decoder::salted(writer, reader, columns, salt)?))
+            }
+            (Self::Json(reader), Schema::Json(_)) => {
+                Decoder::Json(Box::new(json::Decoder::salted(reader, columns, salt)?))
+            }
+            _ => return Err(self.other_format(writer)),
         })
     }
 
-    /// What reads a field of payloads of this very schema, which was found beside these columns.
+    /// What reads a field of payloads that were written with this schema; it was found beside these columns.
     ///
     /// # Errors
-    /// As [`protobuf::OneText::new`], [`avro::OneText::new`] and [`json::OneText::new`].
-    pub fn one_text(&self, field: &Field, columns: &Columns) -> Result<OneText, Error> {
-        Ok(match self {
-            Self::Protobuf(message) => OneText::Protobuf(Box::new(protobuf::OneText::new(message, field, columns)?)),
-            Self::Avro(schema) => OneText::Avro(Box::new(avro::OneText::new(schema, schema, field, columns)?)),
-            Self::Json(schema) => OneText::Json(Box::new(json::OneText::new(schema, field, columns)?)),
+    /// As [`Reader::decoder`].
+    pub fn one_text(&self, writer: &Schema, field: &Field, columns: &Columns) -> Result<OneText, Error> {
+        Ok(match (self, writer) {
+            (Self::Protobuf { described, .. }, Schema::Protobuf(writer)) => {
+                OneText::Protobuf(Box::new(protobuf::OneText::resolved(writer, described, field, columns)?))
+            }
+            (Self::Avro(reader), Schema::Avro(writer)) => {
+                OneText::Avro(Box::new(avro::OneText::new(writer, reader, field, columns)?))
+            }
+            (Self::Json(reader), Schema::Json(_)) => {
+                OneText::Json(Box::new(json::OneText::new(reader, field, columns)?))
+            }
+            _ => return Err(self.other_format(writer)),
         })
     }
 
-    /// What filters payloads of this very schema, where the columns have a filter.
+    /// What filters payloads that were written with this schema, where the columns have a filter.
     ///
     /// # Errors
-    /// As [`protobuf::Filter::new`], [`avro::Filter::new`] and [`json::Filter::new`].
-    pub fn filter(&self, columns: &Columns) -> Result<Option<Filter>, Error> {
-        Ok(match self {
-            Self::Protobuf(message) => {
-                protobuf::Filter::new(message, columns)?.map(|filter| Filter::Protobuf(Box::new(filter)))
+    /// As [`Reader::decoder`].
+    pub fn filter(&self, writer: &Schema, columns: &Columns) -> Result<Option<Filter>, Error> {
+        Ok(match (self, writer) {
+            (Self::Protobuf { described, .. }, Schema::Protobuf(writer)) => {
+                let filter = protobuf::Filter::resolved(writer, described, columns)?;
+                filter.map(|filter| Filter::Protobuf(Box::new(filter)))
             }
-            Self::Avro(schema) => {
-                avro::Filter::new(schema, schema, columns)?.map(|filter| Filter::Avro(Box::new(filter)))
+            (Self::Avro(reader), Schema::Avro(writer)) => {
+                avro::Filter::new(writer, reader, columns)?.map(|filter| Filter::Avro(Box::new(filter)))
             }
-            Self::Json(schema) => json::Filter::new(schema, columns)?.map(|filter| Filter::Json(Box::new(filter))),
+            (Self::Json(reader), Schema::Json(_)) => {
+                json::Filter::new(reader, columns)?.map(|filter| Filter::Json(Box::new(filter)))
+            }
+            _ => return Err(self.other_format(writer)),
         })
+    }
+
+    fn other_format(&self, writer: &Schema) -> Error {
+        let reason = format!("`{}` is of another format", writer.name());
+        Error::Columns { message: self.name().to_owned(), reason }
+    }
+}
+
+impl Described for Reader {
+    fn describe(&self) -> source::Schema {
+        match self {
+            Self::Protobuf { described, .. } => described.clone(),
+            Self::Avro(schema) => schema.describe(),
+            Self::Json(schema) => schema.describe(),
+        }
+    }
+
+    fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
+        match self {
+            // Whether a message fills them is the writer's matter.
+            Self::Protobuf { .. } => Vec::new(),
+            Self::Avro(schema) => schema.misfits(columns),
+            Self::Json(schema) => schema.misfits(columns),
+        }
     }
 }
 
@@ -263,7 +410,8 @@ mod tests {
                 Schema::Protobuf(_) => Field { source: "value:2".to_owned(), ..field },
                 Schema::Avro(_) | Schema::Json(_) => field,
             };
-            let mut text = schema.one_text(&field, &plan(&schema, &table()).unwrap()).unwrap();
+            let columns = plan(&schema, &table()).unwrap();
+            let mut text = schema.reader().one_text(&schema, &field, &columns).unwrap();
             assert_eq!(text.read(payload, |text| text.map(<[u8]>::to_vec)).unwrap(), Some(b"a".to_vec()));
             assert_eq!((decoder.rows(), decoder.bytes() > 0, schema.digest().len()), (1, true, 64));
             assert_eq!(print(&decoder.finish().unwrap()), ["id=7 name=\"a\""], "{}", schema.name());

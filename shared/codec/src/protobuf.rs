@@ -20,5 +20,6 @@ mod tests;
 
 use compile::compile;
 pub use decoder::Decoder;
+pub(crate) use describe::misfits;
 pub use filter::Filter;
 pub use one_text::OneText;

@@ -2,8 +2,8 @@
 
 use pipeline::route::{self, Part, Route};
 
-use crate::columns::{Columns, Field, Tables};
-use crate::payload::{OneText, Schema};
+use crate::columns::{Field, Tables};
+use crate::payload::{OneText, Reader, Schema};
 use crate::{Class, Error, Rejected};
 
 /// Names each record's table.
@@ -23,13 +23,15 @@ enum Source {
 }
 
 impl Router {
+    /// Names the tables of records that were written with a schema, and are read as the one that the tables were planned from.
+    ///
     /// # Errors
     /// [`Error::Columns`] when the columns were planned with another route, or for another schema.
-    pub fn new(route: &Route, schema: &(impl Clone + Into<Schema>), tables: &Tables) -> Result<Self, Error> {
-        let schema = schema.clone().into();
+    pub fn new(route: &Route, reader: &Reader, writer: &Schema, tables: &Tables) -> Result<Self, Error> {
         let mut fields = tables.route.iter();
-        let namespace = sources(&route.namespace, &mut fields, &schema, &tables.columns)?;
-        let own = sources(&route.name, &mut fields, &schema, &tables.columns)?;
+        let text = |field: &Field| reader.one_text(writer, field, &tables.columns);
+        let namespace = sources(&route.namespace, &mut fields, reader, &text)?;
+        let own = sources(&route.name, &mut fields, reader, &text)?;
         Ok(Self { namespace, own, name: String::new() })
     }
 
@@ -78,8 +80,8 @@ pub fn check(name: &str) -> Result<(), Rejected> {
 fn sources<'f>(
     parts: &[Part],
     fields: &mut impl Iterator<Item = &'f Field>,
-    schema: &Schema,
-    columns: &Columns,
+    reader: &Reader,
+    text: &impl Fn(&Field) -> Result<OneText, Error>,
 ) -> Result<Vec<Source>, Error> {
     let source = |part: &Part| match part {
         Part::Text(text) => Ok(Source::Text(text.clone())),
@@ -87,10 +89,10 @@ fn sources<'f>(
         Part::Header(name) => Ok(Source::Header(name.clone())),
         Part::Field(path) => {
             let field = fields.next().ok_or_else(|| Error::Columns {
-                message: schema.name().to_owned(),
+                message: reader.name().to_owned(),
                 reason: format!("no field was found for `{}`", path.join(".")),
             })?;
-            Ok(Source::Field { text: schema.one_text(field, columns)?, path: field.source_name.clone() })
+            Ok(Source::Field { text: text(field)?, path: field.source_name.clone() })
         }
     };
     parts.iter().map(source).collect()

@@ -8,6 +8,8 @@ mod demand;
 pub(crate) mod digits;
 pub(crate) mod level;
 pub(crate) mod names;
+mod nothing;
 pub(crate) mod padded;
+pub(crate) mod scale;
 pub(crate) mod stop;
 pub(crate) mod text;

@@ -8,6 +8,8 @@ use pipeline::types::Type;
 
 use crate::columns::Columns;
 
+mod unite;
+
 /// A schema that columns are planned from.
 pub trait Described {
     /// What there is.

@@ -251,6 +251,7 @@ mod tests {
             source: source.to_owned(),
             source_name: source.to_owned(),
             data_type,
+            unit: None,
             required: false,
             doc: None,
             expect: Expectations::default(),

@@ -256,7 +256,11 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
     let value = block(reader, document, "value").map(|s| value::read(reader, s, &project, &environment.registries));
     let staging = schedule::staging(reader, document);
     let fold = schedule::fold(reader, document);
-    let (table, route) = block(reader, document, "table").map(|s| table::read(reader, s, staging.as_ref())).unzip();
+    // Of a block that can't be read nothing is held against the others.
+    let schema = value.as_ref().and_then(|found| Some(&found.value.as_ref()?.schema));
+    let is_registered = schema.is_none_or(|schema| matches!(schema, Schema::Registered { .. }));
+    let table = block(reader, document, "table").map(|s| table::read(reader, s, is_registered, staging.as_ref()));
+    let (table, route) = table.unzip();
     let route = route.flatten();
     let tables = match &table {
         Some(table) => differing(reader, document, table, route.as_ref(), staging.as_ref()),

@@ -93,6 +93,18 @@ pub enum Format {
     Debezium,
 }
 
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Protobuf => "protobuf",
+            Self::Avro => "avro",
+            Self::Json => "json",
+            Self::Dms => "dms",
+            Self::Debezium => "debezium",
+        })
+    }
+}
+
 /// Framings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -147,6 +159,12 @@ pub enum Schema {
     Proto { path: PathBuf, message: String },
     /// A serialised `FileDescriptorSet` and the message's full name.
     Descriptor { path: PathBuf, message: String },
+    /// An Avro schema, as JSON text.
+    Avro { path: PathBuf },
+    /// A JSON Schema.
+    Json { path: PathBuf },
+    /// Nowhere: the pipeline's columns say what there is.
+    Declared,
     /// In registries of the environment, tried in order. Records name the version that they are written with; columns are
     /// planned from the name's newest one. The message's full name is for protobuf, where a schema has several.
     Registered { registries: Vec<String>, name: String, message: Option<String> },
@@ -231,6 +249,8 @@ pub enum Fields {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownFields {
+    /// They become columns, once a registry says what they are: a version of the schema that a record names has them.
+    Add,
     /// Skipped.
     Ignore,
     /// Kept in the column `_rest`, a map of strings.
@@ -319,6 +339,9 @@ pub struct ColumnDeclaration {
     pub from: From,
     /// Its type, where the default of the source is not wanted.
     pub data_type: Option<Type>,
+    /// What a whole number of the source counts since 1970, where it becomes a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Unit>,
     /// Whether a null is refused (dead letter) and the column is `required` in the table.
     pub required: bool,
     /// The column's comment.
@@ -329,6 +352,36 @@ pub struct ColumnDeclaration {
     /// What is left of its values before anything is staged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pii: Option<Pii>,
+}
+
+/// Units of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Unit {
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds,
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Millis,
+    /// Microseconds.
+    #[serde(rename = "us")]
+    Micros,
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanos,
+}
+
+impl Unit {
+    /// How many make a second.
+    #[must_use]
+    pub const fn per_second(self) -> i64 {
+        match self {
+            Self::Seconds => 1,
+            Self::Millis => 1_000,
+            Self::Micros => 1_000_000,
+            Self::Nanos => 1_000_000_000,
+        }
+    }
 }
 
 /// What is left of personal data in staged objects and tables. Dead letters keep payloads as they are.

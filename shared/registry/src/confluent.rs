@@ -44,9 +44,6 @@ const ANSWER_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
 const REFERENCES_MAX: usize = 200;
 const DEPTH_MAX: usize = 16;
 
-/// Idle connections are closed before a load balancer does it.
-const IDLE: Duration = Duration::from_secs(15);
-
 /// A registry.
 pub struct Confluent {
     name: String,
@@ -70,7 +67,10 @@ impl Confluent {
     /// What is wrong with the settings.
     pub fn new(settings: &Settings) -> Result<Self, SetupError> {
         let base = access::base(&settings.url)?;
-        let client = Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE).build(access::connector(settings)?);
+        // None is kept for later: a connection lives with the event loop that it was made in, and the next question may come from
+        // another thread's. What was answered is not asked again.
+        let client =
+            Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(access::connector(settings)?);
         let authorization = settings.credentials.as_ref().map(Credentials::header).transpose()?;
         Ok(Self { name: settings.name.clone(), base, authorization, timeout: settings.timeout, client })
     }

@@ -99,6 +99,12 @@ impl Registries {
         Self { sources, clock, limits, memory: Mutex::new(memory) }
     }
 
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
     /// A schema.
     ///
     /// # Errors

@@ -104,6 +104,7 @@ fn footer() -> Footer {
                 name: name.to_owned(),
                 source: (n + 1).to_string(),
                 source_name: name.to_owned(),
+                former: Vec::new(),
                 data_type: "string".to_owned(),
                 required: false,
             })

@@ -148,6 +148,10 @@ pub struct Column {
     pub source: String,
     /// The same path in names, as a person reads it.
     pub source_name: String,
+    /// What the source was in earlier versions of the schema, where a field was renamed and is found by its name: a table that
+    /// knows the column by one of these knows this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<String>,
     /// The type, in Iceberg's own text.
     #[serde(rename = "type")]
     pub data_type: String,

@@ -131,6 +131,7 @@ fn declaration(name: &str, data_type: &str) -> ColumnDeclaration {
         name: name.to_owned(),
         from: From::Path(vec![name.to_owned()]),
         data_type: Some(data_type.parse().expect("it is a type")),
+        unit: None,
         required: false,
         doc: None,
         expect: Default::default(),
@@ -146,8 +147,7 @@ fn pipeline(table: Table) -> Pipeline {
             format: Format::Json,
             framing: Framing::Bare,
             indexes: Indexes::Zigzag,
-            // Nothing looks at it.
-            schema: pipeline::resolved::Schema::Registered { registries: Vec::new(), name: String::new(), message: None },
+            schema: pipeline::resolved::Schema::Declared,
             filter: None,
             explode: None,
         },

@@ -1,9 +1,13 @@
 //! One event after another through the whole of ingest, into a store that can fail.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod framings;
 mod memory;
 mod plan;
 mod records;
+mod registered;
 mod routes;
 mod shop;
 mod storing;
+mod topic;
+mod values;

@@ -56,6 +56,7 @@ pub(super) fn stage_as(world: &World, source: &str, rows: &[Row], hash: ObjectHa
         name: name.to_owned(),
         source: source.to_owned(),
         source_name: name.to_owned(),
+        former: Vec::new(),
         data_type: data_type.to_owned(),
         required,
     };

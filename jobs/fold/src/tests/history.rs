@@ -296,6 +296,7 @@ async fn a_column_that_the_record_fills_holds_what_the_record_says() {
             name: name.into(),
             source: source.into(),
             source_name: source.into(),
+            former: Vec::new(),
             data_type: data_type.into(),
             required: false,
         });

@@ -46,11 +46,10 @@ struct DeadLetter<'a> {
     message: &'a str,
 }
 
-pub(crate) fn run(arguments: &Decode, session: &mut Session<'_>) -> Result<Exit, Failure> {
+pub(crate) async fn run(arguments: &Decode, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
-    let salt = ingest::salt(&pipeline, &environment, &session.variable).map_err(|e| super::ingest::failed(&e))?;
-    let mut reader = Reader::open(&pipeline, salt.as_ref())?;
+    let mut reader = Reader::open(pipeline, &environment, session).await?;
     let mut beside = Record::default();
     if let Some(key) = &arguments.key_hex {
         beside.key = Some(input::hex(key).map_err(|e| e.at("--key-hex"))?);
@@ -62,21 +61,21 @@ pub(crate) fn run(arguments: &Decode, session: &mut Session<'_>) -> Result<Exit,
     let value = |bytes| Record { value: Some(bytes), ..beside.clone() };
     let encoding = match (&arguments.hex, &arguments.base64) {
         (Some(text), _) if text != "-" => {
-            return one(&value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session);
+            return one(&value(input::hex(text).map_err(|e| e.at("--hex"))?), &mut reader, session).await;
         }
         (_, Some(text)) if text != "-" => {
-            return one(&value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session);
+            return one(&value(input::base64(text).map_err(|e| e.at("--base64"))?), &mut reader, session).await;
         }
         (_, Some(_)) => Encoding::Base64,
         _ => Encoding::Hex,
     };
     if arguments.null {
-        return one(&beside, &mut reader, session);
+        return one(&beside, &mut reader, session).await;
     }
     if let Some(path) = &arguments.file {
-        return one(&value(file(&session.folder.join(path))?), &mut reader, session);
+        return one(&value(file(&session.folder.join(path))?), &mut reader, session).await;
     }
-    lines(encoding, &beside, &mut reader, session)
+    lines(encoding, &beside, &mut reader, session).await
 }
 
 fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
@@ -91,8 +90,8 @@ fn file(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    let decoded = reader.read(record, None)?;
+async fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
+    let decoded = reader.read(record, None).await?;
     if session.output.json() {
         document("decode", NOWHERE, &decoded, session)?;
     } else {
@@ -115,7 +114,12 @@ fn one(record: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Resul
 
 /// One answer a line, in the order of the lines. A line that is no payload is answered too, and the rest goes on. What
 /// was said of key and headers holds for lines that say nothing of them.
-fn lines(encoding: Encoding, beside: &Record, reader: &mut Reader, session: &mut Session<'_>) -> Result<Exit, Failure> {
+async fn lines(
+    encoding: Encoding,
+    beside: &Record,
+    reader: &mut Reader,
+    session: &mut Session<'_>,
+) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for number in 1_u64.. {
         let mut line = Vec::new();
@@ -144,7 +148,7 @@ fn lines(encoding: Encoding, beside: &Record, reader: &mut Reader, session: &mut
                 if record.headers.is_empty() {
                     record.headers.clone_from(&beside.headers);
                 }
-                let decoded = reader.read(&record, None)?;
+                let decoded = reader.read(&record, None).await?;
                 document("decode", NOWHERE, &decoded, session)?;
                 if decoded.exit() != Exit::Done && exit == Exit::Done {
                     exit = decoded.exit();

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use fold::pause;
 use ingest::{Ingest, IngestConfig, Outcome};
@@ -18,6 +19,9 @@ use crate::manners::failure::Failure;
 /// Lambda hands over 6 MB; a captured event may have been indented since.
 const EVENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// How long registries may take where nothing is stored.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The document's body.
 #[derive(Debug, Serialize)]
 struct Body<'a> {
@@ -31,7 +35,6 @@ struct Body<'a> {
 pub(crate) async fn run(arguments: &arguments::Ingest, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
-    let salt = ingest::salt(&pipeline, &environment, &session.variable).map_err(|e| failed(&e))?;
     let body = event(&arguments.event, session)?;
     let name = pipeline.name.clone();
     let store = if arguments.dry_run {
@@ -47,10 +50,10 @@ pub(crate) async fn run(arguments: &arguments::Ingest, session: &mut Session<'_>
     };
     let clock = session.clock.clone();
     let minute = clock.now().minute();
-    let config = IngestConfig::load(pipeline, id.clone(), store, clock).map_err(|e| failed(&e))?;
-    let ingest = Ingest::new(config.salted(salt)).map_err(|e| failed(&e))?;
+    let config = IngestConfig::open(pipeline, &environment, &session.variable, id.clone(), store, clock);
+    let ingest = Ingest::new(Box::pin(config).await.map_err(|e| failed(&e))?).map_err(|e| failed(&e))?;
     let outcome = if arguments.dry_run {
-        ingest.plan(&body, minute).map_err(|e| failed(&e))?.outcome
+        ingest.stage(&body, minute, PATIENCE).await.map_err(|e| failed(&e))?.outcome
     } else {
         ingest.handle(&body, None).await.map_err(|e| failed(&e))?
     };
@@ -89,6 +92,9 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
         ingest::Error::Salt { .. } => "environment.pii_salt",
         ingest::Error::NotStored { .. } => "ingest.not_stored",
         ingest::Error::Late { .. } => "ingest.late",
+        ingest::Error::Registries(_) | ingest::Error::NoAnswer { .. } => "registry",
+        ingest::Error::Registry { .. } | ingest::Error::NoRegistry { .. } => "environment.registry",
+        ingest::Error::Schema { .. } => "pipeline.schema",
         ingest::Error::Store(_) => "store",
         ingest::Error::Pipeline(e) => return environment::misread(e),
         _ => "ingest",
@@ -107,6 +113,12 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
         ingest::Error::Salt { .. } => Some(
             "set `pii_salt = \"env:NAME\"` in the environment's block of frazil.toml, and the variable to the salt",
         ),
+        ingest::Error::Registries(e) if e.kind() == Kind::Misconfigured => {
+            Some("let this account read the registry: see its block under `registries` in frazil.toml")
+        }
+        ingest::Error::Registry { .. } => Some("mend the registry's block under `registries` in frazil.toml"),
+        ingest::Error::NoRegistry { .. } => Some("name one under `registries` of the environment in frazil.toml"),
+        ingest::Error::Schema { .. } => Some("mend the `[value]` block that names it, or register it"),
         ingest::Error::Columns { .. } => Some("change the pipeline file where that says, or the message"),
         ingest::Error::Store(e) | ingest::Error::NotStored { source: Some(e), .. }
             if e.kind() == Kind::Misconfigured =>

@@ -35,15 +35,14 @@ struct Place<'a> {
     timestamp: Option<Timestamp>,
 }
 
-pub(crate) fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Result<Exit, Failure> {
+pub(crate) async fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let place = match arguments.from.as_deref() {
         None => Where::Latest,
         Some(text) => places::typed(text, "--from", session.clock.now())?,
     };
     let environment = environment::settings(session)?;
     let pipeline = environment::pipeline(&environment, arguments.named.pipeline.as_deref(), session)?;
-    let salt = ingest::salt(&pipeline, &environment, &session.variable).map_err(|e| super::ingest::failed(&e))?;
-    let mut reader = Reader::open(&pipeline, salt.as_ref())?;
+    let mut reader = Reader::open(pipeline.clone(), &environment, session).await?;
     let settings = settings(&arguments.kafka, &environment, session)?;
     // A group that nothing is committed to: the client wants a name.
     let consumer =
@@ -59,7 +58,7 @@ pub(crate) fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Res
     while !session.signals.asked() && !session.output.closed() && arguments.records.is_none_or(|most| count < most) {
         match consumer.poll(LOOK).map_err(|e| failed(&e))? {
             Some(record) => {
-                show(&record, &mut reader, session)?;
+                show(&record, &mut reader, session).await?;
                 (last, count) = (Instant::now(), count + 1);
             }
             None if idle.is_some_and(|idle| last.elapsed() >= idle) => break,
@@ -79,14 +78,14 @@ pub(crate) fn run(arguments: &arguments::Tail, session: &mut Session<'_>) -> Res
     Ok(Exit::Done)
 }
 
-fn show(record: &Received<'_>, reader: &mut Reader, session: &mut Session<'_>) -> Result<(), Failure> {
+async fn show(record: &Received<'_>, reader: &mut Reader, session: &mut Session<'_>) -> Result<(), Failure> {
     let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
     let owned = Record {
         key: owned(record.key()),
         value: owned(record.value()),
         headers: record.headers().map(|(name, value)| (name.to_owned(), owned(value))).collect(),
     };
-    let decoded = reader.read(&owned, Some(record.topic()))?;
+    let decoded = reader.read(&owned, Some(record.topic())).await?;
     let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
     if session.output.json() {
         let timestamp = record.timestamp().map(|(ms, _)| Timestamp::from_millis(ms));

@@ -13,7 +13,6 @@ use kafka::Consumer;
 use kafka::consumer::{Place, Says};
 use model::failure::Kind;
 use model::id::PipelineId;
-use model::secret::Secret;
 use model::verdict::Origin;
 use pipeline::environment::Environment;
 use pipeline::resolved::Pipeline;
@@ -39,7 +38,8 @@ const AHEAD_BYTES: u64 = 64 * 1024 * 1024;
 pub(crate) struct Work {
     pub(crate) pipeline: Pipeline,
     pub(crate) id: PipelineId,
-    salt: Option<Secret>,
+    /// What the ingest function in this process is made of; none where it is elsewhere.
+    config: Option<IngestConfig>,
     store: Arc<dyn Store>,
     tables: Tables,
     pub(crate) settings: kafka::Settings,
@@ -120,15 +120,19 @@ impl Work {
             return Err(Failure::usage("ingest.no_source", "the pipeline does not say which cluster it reads")
                 .remedy("set `name` under [source] in the pipeline file: it stays when brokers come and go"));
         }
-        let salt = match invoke {
-            // Whoever hashes has the salt.
-            Some(_) => None,
-            None => ingest::salt(&pipeline, environment, &session.variable).map_err(|e| command::ingest::failed(&e))?,
-        };
         let store = environment::store(environment, session).await?;
         let id = environment::pipeline_id(store.as_ref(), &pipeline.name, session.ids.as_ref()).await?;
+        let config = match invoke {
+            // Whoever decodes has the schemas, and whoever hashes the salt.
+            Some(_) => None,
+            None => {
+                let (pipeline, store, clock) = (pipeline.clone(), Arc::clone(&store), session.clock.clone());
+                let config = IngestConfig::open(pipeline, environment, &session.variable, id.clone(), store, clock);
+                Some(Box::pin(config).await.map_err(|e| command::ingest::failed(&e))?)
+            }
+        };
         let tables = Tables::open(environment, session).await?;
-        Ok(Self { pipeline, id, salt, store, tables, settings, tokens, invoke })
+        Ok(Self { pipeline, id, config, store, tables, settings, tokens, invoke })
     }
 
     /// A consumer that asks, and reads nothing.
@@ -154,10 +158,7 @@ impl Work {
     /// What a person must change.
     pub(crate) async fn carry_out(&self, read: Read, session: &mut Session<'_>) -> Result<Outcome, Failure> {
         let fold = self.tables.fold(self.pipeline.clone(), self.id.clone(), Arc::clone(&self.store), false, session);
-        let ingest = match &self.invoke {
-            Some(_) => None,
-            None => Some(Arc::new(self.ingest(read.until.is_some(), session)?)),
-        };
+        let ingest = self.ingest(read.until.is_some())?;
         let shared = Arc::new(Shared::new(read.readiness.clone()));
         let pollers = self.pollers(&read, ingest.as_ref(), &shared, session)?;
         let count = pollers.len();
@@ -237,13 +238,12 @@ impl Work {
         Ok(rows)
     }
 
-    /// The ingest function, in this process.
-    fn ingest(&self, is_backfill: bool, session: &Session<'_>) -> Result<Ingest, Failure> {
-        let failed = |error: ingest::Error| command::ingest::failed(&error);
-        let (pipeline, store) = (self.pipeline.clone(), Arc::clone(&self.store));
-        let config = IngestConfig::load(pipeline, self.id.clone(), store, session.clock.clone()).map_err(failed)?;
+    /// The ingest function in this process, unless it is elsewhere.
+    fn ingest(&self, is_backfill: bool) -> Result<Option<Arc<Ingest>>, Failure> {
+        let Some(config) = self.config.clone() else { return Ok(None) };
         let origin = if is_backfill { Origin::Backfill } else { Origin::Stream };
-        Ingest::new(IngestConfig { origin, ..config.salted(self.salt.clone()) }).map_err(failed)
+        let ingest = Ingest::new(IngestConfig { origin, ..config });
+        Ok(Some(Arc::new(ingest.map_err(|error| command::ingest::failed(&error))?)))
     }
 
     fn pollers(

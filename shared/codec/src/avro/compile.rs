@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pipeline::resolved::UnknownFields;
 
 use super::place::{self, Placed, Target};
-use super::program::{Digits, Field, Foreign, Op, Program, Scale, Side, Store, Symbols};
+use super::program::{Digits, Field, Foreign, Op, Program, Side, Store, Symbols};
 use super::resolve::{Elements, Least, Missing, Node, Read, Resolution, Step};
 use super::schema::{Logical, Schema, Shape, Unit};
 use super::single::Number;
@@ -15,6 +15,7 @@ use crate::columns::Columns;
 use crate::pii::Hasher;
 use crate::rows::batch::Plan;
 use crate::rows::names::Names;
+use crate::rows::scale::Scale;
 
 /// Why a field that the reader does not know rejects a record.
 pub(super) const UNKNOWN: &str = "it is not in the schema";
@@ -311,6 +312,10 @@ fn store(to: Number, units: Option<(Unit, Unit)>) -> Store {
             Scale::Same => Store::Word8,
             other => Store::Scaled(other),
         },
+        Number::Counted(unit) => match Scale::between(unit.per_second(), per_second(Unit::Micros)) {
+            Scale::Same => Store::Word8,
+            other => Store::Scaled(other),
+        },
         Number::OfDay => Store::OfDay(to_micros),
         Number::OfDayText => Store::OfDayText(to_micros),
         Number::DateText => Store::DateText,
@@ -320,13 +325,8 @@ fn store(to: Number, units: Option<(Unit, Unit)>) -> Store {
     }
 }
 
-pub(super) fn scale(from: Unit, to: Unit) -> Scale {
-    let (from, to) = (per_second(from), per_second(to));
-    match from.cmp(&to) {
-        std::cmp::Ordering::Equal => Scale::Same,
-        std::cmp::Ordering::Less => Scale::Times(to / from),
-        std::cmp::Ordering::Greater => Scale::Over(from / to),
-    }
+pub(super) const fn scale(from: Unit, to: Unit) -> Scale {
+    Scale::between(per_second(from), per_second(to))
 }
 
 pub(super) const fn per_second(unit: Unit) -> i64 {

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::program::{Program, Scale};
+use super::program::Program;
 use super::resolve::{Elements, Length, Missing, Node, Resolution, Step};
 use super::run::{no_symbol, number, skip};
 use super::schema::{Logical, Schema, Shape, Unit};
@@ -15,6 +15,7 @@ use super::times;
 use super::wire::{Reader, check_depth};
 use super::{compile, describe};
 use crate::Class;
+use crate::rows::scale::Scale;
 use crate::rows::stop::{Outcome, Stop};
 use crate::rows::text::check_utf8;
 

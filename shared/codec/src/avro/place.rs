@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::secret::Secret;
-use pipeline::resolved::{ColumnCase, Pii};
+use pipeline::resolved::{ColumnCase, Pii, Unit};
 use pipeline::types::Type;
 
 use super::describe::VALUE;
@@ -167,6 +167,8 @@ struct Place {
     /// Its path from the level's beginning.
     path: String,
     depth: usize,
+    /// What the column says that a number counts.
+    unit: Option<Unit>,
 }
 
 type Compiled = Result<(Placed, Output), String>;
@@ -293,7 +295,7 @@ impl Placer<'_> {
     /// Places a column at the end of a path within a type.
     fn column(&self, column: &Column, path: &[String], root: &mut Way, layout: &mut Layout) -> Result<Output, String> {
         let (way, parent, depth) = self.along(path, root, layout)?;
-        let place = Place { parent, path: path.join("."), depth };
+        let place = Place { parent, path: path.join("."), depth, unit: column.unit };
         let of = way.of;
         // Bytes are hashed as they are; everything else as text.
         let is_bytes = matches!(
@@ -349,7 +351,7 @@ impl Placer<'_> {
             let text = layout.text(None);
             return Ok((Target::Json { text }, Source::Text(text)));
         }
-        let inside = || Place { parent: None, path: String::new(), depth: place.depth + 1 };
+        let inside = || Place { parent: None, path: String::new(), depth: place.depth + 1, unit: None };
         match (self.schema.shape(of), data_type) {
             (Shape::Array(items), Type::List { element, .. }) => {
                 let mut elements = Layout::default();
@@ -393,7 +395,7 @@ impl Placer<'_> {
             let found = known.iter().find(|(_, name, _)| naming::fold(self.case, name) == field.name);
             let (member, name, of) = found.ok_or_else(|| self.no_field(of, &field.name, true))?;
             let path = if place.path.is_empty() { (*name).to_owned() } else { format!("{}.{name}", place.path) };
-            let inside = Place { parent: valid, path, depth: place.depth + 1 };
+            let inside = Place { parent: valid, path, depth: place.depth + 1, unit: None };
             let (placed, output) = if is_union {
                 self.branch(*of, &field.data_type, layout, &inside)?
             } else {
@@ -411,7 +413,7 @@ impl Placer<'_> {
     /// A branch of a union of several types, which is there or another one is.
     fn branch(&self, of: usize, data_type: &Type, layout: &mut Layout, place: &Place) -> Compiled {
         let bit = layout.bit();
-        let inside = Place { parent: Some(bit), path: place.path.clone(), depth: place.depth };
+        let inside = Place { parent: Some(bit), path: place.path.clone(), depth: place.depth, unit: None };
         let (placed, output) = self.value(of, data_type, layout, &inside)?;
         Ok((Placed { present: Some(bit), ..placed }, output))
     }
@@ -426,7 +428,7 @@ impl Placer<'_> {
         place: &Place,
     ) -> Result<(Target, Source), String> {
         let found = self.schema.at(id);
-        if let Some(target) = single::target(found, data_type, layout) {
+        if let Some(target) = single::target(found, data_type, place.unit, layout) {
             return Ok(target);
         }
         let is_duration = found.logical == Some(Logical::Duration);
@@ -439,6 +441,9 @@ impl Placer<'_> {
 
     fn refused(&self, of: usize, data_type: &Type, place: &Place) -> String {
         let name = if place.path.is_empty() { "an element" } else { &place.path };
+        if place.unit.is_some() && self.schema.at(of).logical.is_some() {
+            return format!("`{name}` has a unit of its own in the schema: leave `unit` away");
+        }
         format!("`{name}` can't be {data_type}: it can be {}", single::allowed(self.schema.at(of)))
     }
 }

@@ -3,6 +3,7 @@
 use super::resolve::{Least, Length, Read, Resolution};
 use super::schema::Schema;
 use crate::rows::names::Names;
+use crate::rows::scale::Scale;
 
 /// A writer's records compiled for a set of columns.
 pub(super) struct Program {
@@ -166,12 +167,4 @@ pub(super) enum Store {
         per_second: i64,
         zone: bool,
     },
-}
-
-/// From one unit to another, towards the past.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scale {
-    Same,
-    Times(i64),
-    Over(i64),
 }

@@ -14,7 +14,7 @@ pub struct Schema {
     pub(super) root: usize,
     /// The type of a duration's parts, which no text has.
     pub(super) part: usize,
-    digest: String,
+    pub(super) digest: String,
 }
 
 /// A type, and what its values mean.

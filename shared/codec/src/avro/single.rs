@@ -1,5 +1,6 @@
 //! Which columns the values of a type may have, and where they go.
 
+use pipeline::resolved;
 use pipeline::types::Type;
 
 use super::place::Target;
@@ -18,6 +19,8 @@ pub(super) enum Number {
     FloatToDouble,
     SignedText,
     BoolText,
+    /// Of a number that means nothing by itself, and counts this: microseconds.
+    Counted(resolved::Unit),
     /// Microseconds, and as text.
     Micros,
     OfDay,
@@ -28,8 +31,14 @@ pub(super) enum Number {
     },
 }
 
-/// Where a single value goes; nothing where it is no single value, or can't be one of this column's.
-pub(super) fn target(found: &schema::Type, data_type: &Type, layout: &mut Layout) -> Option<(Target, Source)> {
+/// Where a single value goes; nothing where it is no single value, or can't be one of this column's. `unit` is what the column
+/// says that numbers count.
+pub(super) fn target(
+    found: &schema::Type,
+    data_type: &Type,
+    unit: Option<resolved::Unit>,
+    layout: &mut Layout,
+) -> Option<(Target, Source)> {
     let number = |to: Number, layout: &mut Layout| {
         let (slot, source) = allocate(to, layout);
         Some((Target::Number { to, slot }, source))
@@ -43,6 +52,9 @@ pub(super) fn target(found: &schema::Type, data_type: &Type, layout: &mut Layout
     let is_fixed = matches!(found.shape, Shape::Fixed(_));
     let Some(logical) = found.logical else {
         return match (&found.shape, data_type) {
+            (Shape::Int | Shape::Long, Type::Timestamptz | Type::Timestamp) => {
+                unit.and_then(|unit| number(Number::Counted(unit), layout))
+            }
             (Shape::Int, Type::Int) | (Shape::Float, Type::Float) => number(Number::Word4, layout),
             (Shape::Int | Shape::Long, Type::Long) | (Shape::Double, Type::Double) => number(Number::Word8, layout),
             (Shape::Int, Type::Decimal(10..=38, 0)) | (Shape::Long, Type::Decimal(19..=38, 0)) => {
@@ -60,6 +72,10 @@ pub(super) fn target(found: &schema::Type, data_type: &Type, layout: &mut Layout
             _ => None,
         };
     };
+    // What means something by itself has a unit of its own.
+    if unit.is_some() {
+        return None;
+    }
     match (logical, data_type) {
         (Logical::Decimal { precision, scale }, Type::Decimal(digits, behind)) => {
             let (before, whole) = (precision - scale, usize::from(digits - behind));
@@ -111,8 +127,8 @@ pub(super) fn allowed(of: &schema::Type) -> String {
         (Some(Logical::Timestamp(_)), _) => "timestamptz, timestamp, string, long (its own unit)",
         (Some(Logical::Local(_)), _) => "timestamp, string, long (its own unit)",
         (Some(Logical::Duration), _) => "struct<months: long, days: long, milliseconds: long>, string (JSON), binary",
-        (_, Shape::Int) => "int, long, double, decimal(10 or more, 0), string",
-        (_, Shape::Long) => "long, decimal(19 or more, 0), string",
+        (_, Shape::Int) => "int, long, double, decimal(10 or more, 0), string, with `unit` timestamptz and timestamp",
+        (_, Shape::Long) => "long, decimal(19 or more, 0), string, with `unit` timestamptz and timestamp",
         (_, Shape::Float) => "float, double",
         (_, Shape::Double) => "double",
         (_, Shape::Boolean) => "boolean, string",
@@ -150,7 +166,12 @@ fn allocate(to: Number, layout: &mut Layout) -> (usize, Source) {
             let slot = next(&mut layout.bits);
             (slot, Source::Bit(slot))
         }
-        Number::Word8 | Number::IntToDouble | Number::FloatToDouble | Number::Micros | Number::OfDay => {
+        Number::Word8
+        | Number::IntToDouble
+        | Number::FloatToDouble
+        | Number::Counted(_)
+        | Number::Micros
+        | Number::OfDay => {
             let slot = next(&mut layout.words8);
             (slot, Source::Word8(slot))
         }

@@ -9,6 +9,7 @@ mod properties;
 mod resolution;
 mod schemas;
 mod types;
+mod unite;
 
 use pipeline::resolved::{Table, Types};
 

@@ -2,29 +2,16 @@
 
 use chrono::{DateTime, SecondsFormat};
 
-use super::program::Scale;
 use crate::Class;
+use crate::rows::scale::Scale;
 use crate::rows::stop::{Outcome, Stop};
+
+pub(super) use crate::rows::scale::scaled;
 
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
 const SECONDS_OF_DAY: i64 = 86_400;
-
-/// A time in another unit, towards the past.
-#[inline(always)]
-pub(super) fn scaled(value: i64, scale: Scale) -> Outcome<i64> {
-    match scale {
-        Scale::Same => Ok(value),
-        Scale::Times(factor) => value.checked_mul(factor).ok_or_else(|| too_far(value)),
-        Scale::Over(divisor) => Ok(value.div_euclid(divisor)),
-    }
-}
-
-#[cold]
-fn too_far(value: i64) -> Box<Stop> {
-    Stop::new(Class::OutOfRange, format!("{value} is further away than 64 bits of microseconds reach"))
-}
 
 /// Microseconds of the day.
 #[inline]

@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
-    self, ColumnCase, ColumnDeclaration, Fields, Framing, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table,
-    Transform, Types, UnknownFields, Value,
+    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table, Transform, Types,
+    UnknownFields, Value,
 };
 use pipeline::types::Type;
 use pipeline::{partition, path};
@@ -87,10 +87,7 @@ fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &
     let rest = source.rest;
     let mut planner =
         Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
-    // What plans columns of records also decodes them, and takes no framing off yet.
-    if value.is_some_and(|value| value.framing != Framing::Bare) {
-        planner.fault("value.framing", "records are read bare for now: `framing = \"bare\"`".to_owned());
-    }
+    planner.rename_exclusions();
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
     planner.exploded = value.and_then(|value| value.explode.as_ref()).and_then(|path| planner.exploded(path));
@@ -280,6 +277,7 @@ impl Planner<'_> {
             source: self.source_of(&exploded),
             source_name: path::text(&path),
             data_type,
+            unit: None,
             required: false,
             doc: last.doc.clone(),
             expect: Expectations::default(),
@@ -328,6 +326,7 @@ impl Planner<'_> {
             source: self.source_of(&[at]),
             source_name: path::text(&path),
             data_type,
+            unit: None,
             required: false,
             doc,
             expect: Expectations::default(),
@@ -422,6 +421,7 @@ impl Planner<'_> {
                 source,
                 source_name,
                 data_type,
+                unit: declaration.unit,
                 required: declaration.required,
                 doc: declaration.doc.clone(),
                 expect: declaration.expect.clone(),
@@ -567,6 +567,12 @@ impl Planner<'_> {
         if let Some(at) = self.source.fields(record).find(|at| named(*at) == name) {
             return Ok(at);
         }
+        // What a field was called means it as long as no other is called so.
+        let mut former =
+            self.source.fields(record).filter(|at| self.source.field(*at).former.iter().any(|id| id == name));
+        if let (Some(at), None) = (former.next(), former.next()) {
+            return Ok(at);
+        }
         let (case, full_name) = (self.table.column_case, &self.source.record(record).name);
         let mut folded = self.source.fields(record).filter(|at| naming::fold(case, named(*at)) == name);
         match (folded.next(), folded.next()) {
@@ -582,6 +588,23 @@ impl Planner<'_> {
                 Err(format!("{full_name} has no field `{name}`{hint}"))
             }
         }
+    }
+
+    /// What is left out stays so under a name that it has got since.
+    fn rename_exclusions(&mut self) {
+        let mut excluded = std::mem::take(&mut self.defaults.excluded);
+        for excluded in &mut excluded {
+            let mut record = ROOT;
+            for segment in &mut excluded.path {
+                let Ok(at) = self.find(record, segment) else { break };
+                let field = self.source.field(at);
+                if field.former.contains(segment) {
+                    segment.clone_from(&field.name);
+                }
+                record = field.value.inside().unwrap_or(usize::MAX);
+            }
+        }
+        self.defaults.excluded = excluded;
     }
 
     /// What has no default type is declared or left out.
@@ -772,6 +795,7 @@ fn rest(doc: &str) -> Column {
         source: REST_SOURCE.to_owned(),
         source_name: REST_SOURCE.to_owned(),
         data_type: Type::Map { key: Box::new(Type::String), value: Box::new(Type::String), required: false },
+        unit: None,
         required: false,
         doc: Some(doc.to_owned()),
         expect: Expectations::default(),

@@ -49,6 +49,7 @@ pub(crate) fn declare(table: &mut Table, name: &str, from: From, data_type: Opti
         name: name.to_owned(),
         from,
         data_type: data_type.map(|text| text.parse().unwrap()),
+        unit: None,
         required: false,
         doc: None,
         expect: Expectations::default(),

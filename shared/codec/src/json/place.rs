@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::secret::Secret;
-use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
+use pipeline::resolved::{self, ColumnCase, Pii, UnknownFields};
 use pipeline::types::{self, Type};
 
 use super::program::{Member, Object, Op, Store, Unknown};
@@ -371,7 +371,8 @@ impl Placer<'_> {
 
     fn object(&self, known: Names<'_>, mut placed: BTreeMap<usize, Op>, present: Option<usize>, place: &Place) -> Op {
         let unknown = match self.unknown {
-            UnknownFields::Ignore => Unknown::Skip,
+            // What is new to the schema was added to it before.
+            UnknownFields::Ignore | UnknownFields::Add => Unknown::Skip,
             UnknownFields::DeadLetter => Unknown::Refuse,
             UnknownFields::Rest => Unknown::Keep { path: place.path.as_slice().into(), several: place.several },
         };
@@ -424,8 +425,13 @@ impl Placer<'_> {
 }
 
 /// What the file says that a column's numbers count.
-const fn unit(_column: &Column) -> Option<Unit> {
-    None
+fn unit(column: &Column) -> Option<Unit> {
+    column.unit.map(|unit| match unit {
+        resolved::Unit::Seconds => Unit::Seconds,
+        resolved::Unit::Millis => Unit::Millis,
+        resolved::Unit::Micros => Unit::Micros,
+        resolved::Unit::Nanos => Unit::Nanos,
+    })
 }
 
 /// Refuses elements that are null where the column has none.

@@ -1,9 +1,9 @@
 //! From a message descriptor and columns to a [`Program`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use pipeline::resolved::{ColumnCase, Pii, UnknownFields};
+use pipeline::resolved::{ColumnCase, Pii, Unit, UnknownFields};
 use pipeline::types::Type;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor};
 
@@ -17,25 +17,29 @@ use crate::rows::batch::Plan;
 use crate::rows::cells::{Output, Slot, Source};
 use crate::rows::level::{Gathered, Layout, Required};
 use crate::rows::names::Names;
+use crate::rows::scale::Scale;
 use crate::rows::text;
+use crate::source::{self, At, ROOT};
 
 /// Columns nest at most this deep. Written types end at half of it; the decoder follows the columns' nesting with its
 /// stack, so this bounds that.
 const NESTING_MAX: usize = 64;
 
-/// Compiles the columns that come from the payload.
+/// Compiles the columns that come from the payload. They were planned for `reader`, whose fields are found in the writer's message
+/// by their numbers: values are read as the writer has them, and a field that the writer lacks is null.
 ///
 /// # Errors
 /// Every column that the message can't fill: its index, and why.
 pub(crate) fn compile(
-    message: &MessageDescriptor,
+    writer: &MessageDescriptor,
+    reader: &source::Schema,
     columns: &Columns,
     hasher: &Arc<Hasher>,
 ) -> Result<Program, Vec<(usize, String)>> {
     let strict = columns.unknown_fields == UnknownFields::DeadLetter;
-    let compiler = Compiler { case: columns.column_case, strict, hasher };
+    let compiler = Compiler { reader, case: columns.column_case, strict, hasher };
     let mut layout = Layout::default();
-    let mut root = Way::new(message.clone(), 0);
+    let mut root = Way::new(writer.clone(), ROOT, 0);
     let (mut outputs, mut faults) = (Vec::new(), Vec::new());
     let mut of_element = Vec::new();
     let mut rest = None;
@@ -71,26 +75,15 @@ pub(crate) fn compile(
         }
     }
     if faults.is_empty() {
-        let root = root.into_message(&mut layout);
+        let root = root.into_message(reader, &mut layout);
         Ok(Program { root, plan: Plan { layout, outputs, exploded, of_element }, rest })
     } else {
         Err(faults)
     }
 }
 
-/// The field at the end of a path.
-fn lookup(message: &MessageDescriptor, path: &[u32]) -> Result<FieldDescriptor, String> {
-    let (last, through) = path.split_last().ok_or("the path of what is exploded is empty")?;
-    let mut message = message.clone();
-    for number in through {
-        let field = Way::new(message, 0).field(*number)?;
-        let kind = field.kind();
-        message = kind.as_message().cloned().ok_or_else(|| format!("`{}` has no fields", field.name()))?;
-    }
-    Way::new(message, 0).field(*last)
-}
-
 struct Compiler<'h> {
+    reader: &'h source::Schema,
     case: ColumnCase,
     strict: bool,
     hasher: &'h Arc<Hasher>,
@@ -109,7 +102,10 @@ struct Elements<'c> {
 
 /// A message on the way to columns, before all of them are known.
 struct Way {
+    /// The writer's.
     message: MessageDescriptor,
+    /// What the reader has in its place.
+    record: usize,
     depth: usize,
     ops: BTreeMap<u32, Vec<Op>>,
     /// Messages that paths lead through, and the bit that says they are there.
@@ -124,13 +120,21 @@ struct Place {
     path: String,
     /// How deep the message around it is.
     depth: usize,
+    /// What the column says that a number counts.
+    unit: Option<Unit>,
 }
 
 impl Place {
     /// An element of a list or map, on a level of its own.
     const fn element(depth: usize) -> Self {
-        Self { parent: None, path: String::new(), depth }
+        Self { parent: None, path: String::new(), depth, unit: None }
     }
+}
+
+/// A field of the reader in the writer's message.
+struct Known {
+    at: At,
+    field: Option<FieldDescriptor>,
 }
 
 /// Whether a value can be absent where what is around it is there.
@@ -158,17 +162,20 @@ impl Compiler<'_> {
         };
         // A path within the element begins behind its names; names of the schema have no dots.
         let name = column.source_name.splitn(elements.path.len() + 1, '.').nth(elements.path.len()).unwrap_or_default();
-        let field = lookup(&root.message, elements.path)?;
         let depth = elements.path.len() - 1;
+        let Some(Known { at, field: Some(field) }) = self.lookup(&root.message, elements.path)? else {
+            return self.nothing(column, name, &mut elements.layout).map(|output| (true, output));
+        };
         let output = if rest.is_empty() {
-            let place = Place { parent: None, path: name.to_owned(), depth };
-            let (op, output) = self.whole(column, &field, true, &mut elements.layout, &place)?;
+            let place = Place { parent: None, path: name.to_owned(), depth, unit: column.unit };
+            let (op, output) = self.whole(column, at, &field, true, &mut elements.layout, &place)?;
             elements.ops.push(op);
             output
         } else {
             let kind = field.kind();
             let message = kind.as_message().ok_or_else(|| format!("`{}` has no fields", field.name()))?;
-            let way = elements.way.get_or_insert_with(|| Way::new(message.clone(), depth + 1));
+            let record = self.inside(at);
+            let way = elements.way.get_or_insert_with(|| Way::new(message.clone(), record, depth + 1));
             self.column(column, rest, name, way, &mut elements.layout)?
         };
         Ok((true, output))
@@ -178,7 +185,7 @@ impl Compiler<'_> {
     fn explode(&self, elements: Elements<'_>, root: &mut Way, layout: &mut Layout) -> Result<usize, String> {
         let Elements { path, layout: mut inner, mut ops, way } = elements;
         if let Some(way) = way {
-            ops.push(Op::Message { message: Box::new(way.into_message(&mut inner)), present: None });
+            ops.push(Op::Message { message: Box::new(way.into_message(self.reader, &mut inner)), present: None });
         }
         // Without a column of its own an element is a row all the same.
         let element = match ops.len() {
@@ -189,36 +196,71 @@ impl Compiler<'_> {
         layout.lists.push((inner, None));
         let list = layout.lists.len() - 1;
         let (last, through) = path.split_last().ok_or("the path of what is exploded is empty")?;
-        let (way, _, _) = Self::along(through, root, layout)?;
-        if !way.field(*last)?.is_list() {
+        let Some((way, _, _)) = self.along(through, root, layout)? else { return Ok(list) };
+        let Some(field) = self.known(way, *last)?.field else { return Ok(list) };
+        if !field.is_list() {
             return Err("what is exploded is not repeated".to_owned());
         }
         way.ops.entry(*last).or_default().push(Op::List { list, element: Box::new(element) });
         Ok(list)
     }
 
-    /// The message at the end of a path, the bit that says whether it is there, and its depth.
+    /// The field at the end of a path; nothing where the writer lacks what it leads through.
+    fn lookup(&self, message: &MessageDescriptor, path: &[u32]) -> Result<Option<Known>, String> {
+        let (last, through) = path.split_last().ok_or("the path of what is exploded is empty")?;
+        let mut way = Way::new(message.clone(), ROOT, 0);
+        for number in through {
+            let known = self.known(&way, *number)?;
+            let Some(field) = known.field else { return Ok(None) };
+            let kind = field.kind();
+            let message = kind.as_message().cloned().ok_or_else(|| format!("`{}` has no fields", field.name()))?;
+            way = Way::new(message, self.inside(known.at), 0);
+        }
+        self.known(&way, *last).map(Some)
+    }
+
+    /// The reader's field of a number, and the writer's.
+    fn known(&self, way: &Way, number: u32) -> Result<Known, String> {
+        let field = way.message.get_field(number);
+        let id = number.to_string();
+        let at = self.reader.fields(way.record).find(|at| self.reader.field(*at).id == id);
+        match (at, field) {
+            (Some(at), field) => Ok(Known { at, field }),
+            (None, _) => Err(format!("{} has no field of number {number}", way.message.full_name())),
+        }
+    }
+
+    /// The reader's record in a field.
+    fn inside(&self, at: At) -> usize {
+        self.reader.field(at).value.inside().unwrap_or(usize::MAX)
+    }
+
+    /// The message at the end of a path, the bit that says whether it is there, and its depth; nothing where the writer lacks one
+    /// that the path leads through.
     fn along<'w>(
+        &self,
         through: &[u32],
         root: &'w mut Way,
         layout: &mut Layout,
-    ) -> Result<(&'w mut Way, Option<usize>, usize), String> {
+    ) -> Result<Option<(&'w mut Way, Option<usize>, usize)>, String> {
         let (mut way, mut parent) = (root, None);
         for number in through {
-            let field = way.field(*number)?;
+            let known = self.known(way, *number)?;
+            let Some(field) = known.field else { return Ok(None) };
             let message = match field.kind().as_message() {
                 Some(message) if !field.is_list() && !field.is_map() => message.clone(),
                 _ => {
                     return Err(format!("a path leads through single messages only, and `{}` isn't one", field.name()));
                 }
             };
-            let depth = way.depth + 1;
-            let (bit, next) = way.ways.entry(*number).or_insert_with(|| (layout.bit(), Way::new(message, depth)));
+            let (record, depth) = (self.inside(known.at), way.depth + 1);
+            let (bit, next) =
+                way.ways.entry(*number).or_insert_with(|| (layout.bit(), Way::new(message, record, depth)));
             parent = Some(*bit);
             way = next;
         }
         let depth = way.depth;
-        Ok((way, parent, depth))
+        Ok(Some((way, parent, depth)))
     }
 
     /// Compiles a column at the end of a path within a message; `name` is the path for people.
@@ -234,11 +276,22 @@ impl Compiler<'_> {
         if path.len() > NESTING_MAX {
             return Err(format!("its path is longer than {NESTING_MAX}"));
         }
-        let (way, parent, depth) = Self::along(through, root, layout)?;
-        let place = Place { parent, path: name.to_owned(), depth };
-        let field = way.field(*last)?;
-        let (op, output) = self.whole(column, &field, false, layout, &place)?;
+        let Some((way, parent, depth)) = self.along(through, root, layout)? else {
+            return self.nothing(column, name, layout);
+        };
+        let Known { at, field: Some(field) } = self.known(way, *last)? else {
+            return self.nothing(column, name, layout);
+        };
+        let place = Place { parent, path: name.to_owned(), depth, unit: column.unit };
+        let (op, output) = self.whole(column, at, &field, false, layout, &place)?;
         way.ops.entry(*last).or_default().push(op);
+        Ok(output)
+    }
+
+    /// A column of a field that the writer lacks.
+    fn nothing(&self, column: &Column, name: &str, layout: &mut Layout) -> Result<Output, String> {
+        let output = layout.nothing(&column.data_type);
+        layout.demand(column, &output, false, name, self.hasher)?;
         Ok(output)
     }
 
@@ -246,6 +299,7 @@ impl Compiler<'_> {
     fn whole(
         &self,
         column: &Column,
+        at: At,
         field: &FieldDescriptor,
         element: bool,
         layout: &mut Layout,
@@ -255,20 +309,37 @@ impl Compiler<'_> {
         let bytes = column.pii == Some(Pii::Hash) && matches!(Shape::of(field), Shape::Bytes);
         let data_type = if bytes { &Type::Binary } else { &column.data_type };
         let (op, output) = if element {
-            self.value(&Shape::of(field), field, data_type, Presence::Always, layout, place)?
+            self.alike(at, field)?;
+            let shape = Shape::of(field);
+            self.value(&shape, field, self.inside(at), data_type, Presence::Always, layout, place)?
         } else {
-            self.field(field, data_type, layout, place)?
+            self.field(at, field, data_type, layout, place)?
         };
         layout.demand(column, &output, matches!(op, Op::Json { .. }), &place.path, self.hasher)?;
         Ok((op, output))
     }
 
-    fn field(&self, field: &FieldDescriptor, data_type: &Type, layout: &mut Layout, place: &Place) -> Compiled {
+    /// Whether the writer's field holds what the reader's does, so that a value of the one is one of the other.
+    fn alike(&self, at: At, field: &FieldDescriptor) -> Result<(), String> {
+        let read = self.reader.field(at);
+        match mapping::alike(self.reader, &read.value, field) {
+            true => Ok(()),
+            false => Err(format!(
+                "`{}` is of another kind in the writer's schema than `{}` in the pipeline's",
+                field.name(),
+                read.name
+            )),
+        }
+    }
+
+    fn field(&self, at: At, field: &FieldDescriptor, data_type: &Type, layout: &mut Layout, place: &Place) -> Compiled {
+        self.alike(at, field)?;
+        let record = self.inside(at);
         if place.depth > NESTING_MAX {
             return Err(format!("columns nest at most {NESTING_MAX} deep"));
         }
         if field.is_map() {
-            return self.map(field, data_type, layout, place);
+            return self.map(field, record, data_type, layout, place);
         }
         let shape = Shape::of(field);
         if field.is_list() {
@@ -281,17 +352,24 @@ impl Compiler<'_> {
             };
             let mut elements = Layout::default();
             let inside = Place::element(place.depth);
-            let (op, output) = self.value(&shape, field, element, Presence::Always, &mut elements, &inside)?;
+            let (op, output) = self.value(&shape, field, record, element, Presence::Always, &mut elements, &inside)?;
             layout.lists.push((elements, None));
             let list = layout.lists.len() - 1;
             let output = Output { valid: place.parent, source: Source::List(list, Box::new(output)) };
             return Ok((Op::List { list, element: Box::new(op) }, output));
         }
         let presence = if field.supports_presence() { Presence::Explicit } else { Presence::Always };
-        self.value(&shape, field, data_type, presence, layout, place)
+        self.value(&shape, field, record, data_type, presence, layout, place)
     }
 
-    fn map(&self, field: &FieldDescriptor, data_type: &Type, layout: &mut Layout, place: &Place) -> Compiled {
+    fn map(
+        &self,
+        field: &FieldDescriptor,
+        record: usize,
+        data_type: &Type,
+        layout: &mut Layout,
+        place: &Place,
+    ) -> Compiled {
         let parts =
             field.kind().as_message().and_then(|entry| Some((entry.clone(), entry.get_field(1)?, entry.get_field(2)?)));
         let (Some((entry, key, value)), Type::Map { key: key_type, value: value_type, .. }) = (parts, data_type) else {
@@ -299,12 +377,15 @@ impl Compiler<'_> {
         };
         let mut elements = Layout::default();
         let inside = Place::element(place.depth + 1);
-        let mut way = Way::new(entry, inside.depth);
+        let mut way = Way::new(entry, record, inside.depth);
+        let [key_at, value_at] = [0, 1].map(|field| At { record, field });
+        self.alike(key_at, &key)?;
+        self.alike(value_at, &value)?;
         let (key_op, key_output) =
-            self.value(&Shape::of(&key), &key, key_type, Presence::Always, &mut elements, &inside)?;
-        let shape = Shape::of(&value);
+            self.value(&Shape::of(&key), &key, usize::MAX, key_type, Presence::Always, &mut elements, &inside)?;
+        let (shape, inner) = (Shape::of(&value), self.inside(value_at));
         let (value_op, value_output) =
-            self.value(&shape, &value, value_type, Presence::Always, &mut elements, &inside)?;
+            self.value(&shape, &value, inner, value_type, Presence::Always, &mut elements, &inside)?;
         let mut slots = Vec::new();
         key_op.slots(&mut slots);
         let key_slot = slots.first().copied();
@@ -319,23 +400,29 @@ impl Compiler<'_> {
         };
         way.ops.insert(1, vec![key_op]);
         way.ops.insert(2, vec![value_op]);
-        let entry = Box::new(way.into_message(&mut elements));
+        let entry = Box::new(way.into_message(self.reader, &mut elements));
         layout.lists.push((elements, key_slot));
         let list = layout.lists.len() - 1;
         let source = Source::Map(list, Box::new((key_output, value_output)));
         Ok((Op::Map { list, entry, prefill }, Output { valid: place.parent, source }))
     }
 
+    /// `record` is what the reader has in the place of a message.
+    #[expect(clippy::too_many_arguments, reason = "a value is all of these, wherever it stands")]
     fn value(
         &self,
         shape: &Shape,
         field: &FieldDescriptor,
+        record: usize,
         data_type: &Type,
         presence: Presence,
         layout: &mut Layout,
         place: &Place,
     ) -> Compiled {
-        let refused = || format!("`{}` can't be {data_type}: it can be {}", field.name(), shape.allowed());
+        let refused = || match (place.unit, shape) {
+            (Some(_), Shape::Timestamp) => format!("`{}` has a unit of its own: leave `unit` away", field.name()),
+            _ => format!("`{}` can't be {data_type}: it can be {}", field.name(), shape.allowed()),
+        };
         // Taken only when the value has an op, so that refused ones leave no bits behind.
         let present = |layout: &mut Layout| (presence == Presence::Explicit).then(|| layout.bit());
         let default = |bytes: &str| {
@@ -343,6 +430,16 @@ impl Compiler<'_> {
                 .then(|| text::Default { bytes: bytes.as_bytes().to_vec(), within: place.parent })
         };
         match (shape, data_type) {
+            (Shape::Number(number), Type::Timestamptz | Type::Timestamp) if number.is_whole() => {
+                let unit = place.unit.ok_or_else(refused)?;
+                let read = mapping::read(&field.kind()).ok_or_else(refused)?;
+                let present = present(layout);
+                let slot = word8(layout);
+                let scale = Scale::between(unit.per_second(), Unit::Micros.per_second());
+                let unsigned = *number == Number::Unsigned64;
+                let output = Output { valid: present.or(place.parent), source: Source::Word8(slot) };
+                Ok((Op::Counted { read, scale, unsigned, slot, present }, output))
+            }
             (Shape::Number(number), _) => {
                 let store = store(*number, data_type).ok_or_else(refused)?;
                 let read = mapping::read(&field.kind()).ok_or_else(refused)?;
@@ -373,7 +470,7 @@ impl Compiler<'_> {
                 let output = Output { valid: present.or(place.parent), source: Source::Text(text) };
                 Ok((Op::EnumName { names, text, present }, output))
             }
-            (Shape::Timestamp, Type::Timestamptz | Type::Timestamp) => {
+            (Shape::Timestamp, Type::Timestamptz | Type::Timestamp) if place.unit.is_none() => {
                 let slot = word8(layout);
                 Ok(moment(MomentStore::Timestamp, slot, Source::Word8(slot), present(layout), layout, place))
             }
@@ -389,10 +486,13 @@ impl Compiler<'_> {
                 let slot = layout.text(default("0s"));
                 Ok(moment(MomentStore::DurationText, slot, Source::Text(slot), present(layout), layout, place))
             }
-            (Shape::Empty(message), Type::Boolean) => {
+            (Shape::Empty(message) | Shape::Message(message), Type::Boolean)
+                if self.reader.record(record).fields.is_empty() =>
+            {
                 // The bit is the value, and so not a validity.
                 let bit = layout.bit();
-                let message = Box::new(Way::new(message.clone(), place.depth + 1).into_message(layout));
+                let way = Way::new(message.clone(), record, place.depth + 1);
+                let message = Box::new(way.into_message(self.reader, layout));
                 let output = Output { valid: place.parent, source: Source::Bit(bit) };
                 Ok((Op::Message { message, present: Some(bit) }, output))
             }
@@ -409,13 +509,15 @@ impl Compiler<'_> {
                 let output = Output { valid: present.or(place.parent), source: Source::Text(text) };
                 Ok((Op::Json { raw: layout.raws.len() - 1, present, depth }, output))
             }
-            (Shape::Json(_) | Shape::Empty(_), _) => Err(refused()),
+            // Of a writer that had no fields in it yet.
+            (Shape::Empty(_), Type::Struct(_)) if self.reader.record(record).fields.is_empty() => Err(refused()),
+            (Shape::Json(_), _) => Err(refused()),
             (_, Type::Struct(members)) => {
                 let kind = field.kind();
                 let message = kind.as_message().ok_or_else(refused)?;
                 let present = present(layout);
                 let valid = present.or(place.parent);
-                let (message, outputs) = self.members(message, members, layout, valid, place)?;
+                let (message, outputs) = self.members(message, record, members, layout, valid, place)?;
                 let output = Output { valid, source: Source::Struct(outputs) };
                 Ok((Op::Message { message: Box::new(message), present }, output))
             }
@@ -424,13 +526,14 @@ impl Compiler<'_> {
                 let message = kind.as_message().ok_or_else(refused)?;
                 let present = present(layout);
                 let valid = present.or(place.parent);
-                let inside = Place { parent: valid, path: place.path.clone(), depth: place.depth + 1 };
-                let mut way = Way::new(message.clone(), inside.depth);
+                let inside =
+                    Place { parent: valid, path: place.path.clone(), depth: place.depth + 1, unit: place.unit };
+                let mut way = Way::new(message.clone(), record, inside.depth);
                 let (op, output) = self
-                    .value(&Shape::of(inner), inner, data_type, Presence::Always, layout, &inside)
+                    .value(&Shape::of(inner), inner, usize::MAX, data_type, Presence::Always, layout, &inside)
                     .map_err(|_| refused())?;
                 way.ops.insert(1, vec![op]);
-                Ok((Op::Message { message: Box::new(way.into_message(layout)), present }, output))
+                Ok((Op::Message { message: Box::new(way.into_message(self.reader, layout)), present }, output))
             }
             _ => Err(refused()),
         }
@@ -440,6 +543,7 @@ impl Compiler<'_> {
     fn members(
         &self,
         message: &MessageDescriptor,
+        record: usize,
         members: &[pipeline::types::Field],
         layout: &mut Layout,
         valid: Option<usize>,
@@ -448,54 +552,55 @@ impl Compiler<'_> {
         if members.is_empty() {
             return Err("a struct has at least one field".to_owned());
         }
-        let mut way = Way::new(message.clone(), place.depth + 1);
+        let mut way = Way::new(message.clone(), record, place.depth + 1);
         let mut outputs = Vec::with_capacity(members.len());
         for member in members {
-            let field = self.member(message, &member.name)?;
-            let path = if place.path.is_empty() {
-                field.name().to_owned()
-            } else {
-                format!("{}.{}", place.path, field.name())
+            let at = self.member(record, &member.name)?;
+            let read = self.reader.field(at);
+            let number = read.id.parse().unwrap_or_default();
+            let path = if place.path.is_empty() { read.name.clone() } else { format!("{}.{}", place.path, read.name) };
+            let inside = Place { parent: valid, path, depth: way.depth, unit: None };
+            let output = match way.message.get_field(number) {
+                Some(field) => {
+                    let (op, output) = self.field(at, &field, &member.data_type, layout, &inside)?;
+                    way.ops.entry(number).or_default().push(op);
+                    output
+                }
+                None => layout.nothing(&member.data_type),
             };
-            let inside = Place { parent: valid, path, depth: way.depth };
-            let (op, output) = self.field(&field, &member.data_type, layout, &inside)?;
             if let (true, Some(bit)) = (member.required && output.valid != valid, output.valid) {
                 layout.required.push(Required { bit, within: valid, path: inside.path });
             }
-            way.ops.entry(field.number()).or_default().push(op);
             outputs.push(output);
         }
-        Ok((way.into_message(layout), outputs))
+        Ok((way.into_message(self.reader, layout), outputs))
     }
 
-    /// The field whose name, spelled as columns are, is `name`.
-    fn member(&self, message: &MessageDescriptor, name: &str) -> Result<FieldDescriptor, String> {
-        let folded = |field: &FieldDescriptor| naming::fold(self.case, field.name());
-        message.fields().find(|field| folded(field) == name).ok_or_else(|| {
-            let known: Vec<String> = message.fields().map(|field| folded(&field)).collect();
+    /// The reader's field whose name, spelled as columns are, is `name`.
+    fn member(&self, record: usize, name: &str) -> Result<At, String> {
+        let folded = |at: &At| naming::fold(self.case, &self.reader.field(*at).name);
+        self.reader.fields(record).find(|at| folded(at) == name).ok_or_else(|| {
+            let known: Vec<String> = self.reader.fields(record).map(|at| folded(&at)).collect();
             let nearest = naming::nearest(name, known.iter().map(String::as_str));
             let hint = nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
-            format!("{} has no field `{name}`{hint}", message.full_name())
+            format!("{} has no field `{name}`{hint}", self.reader.record(record).name)
         })
     }
 }
 
 impl Way {
-    const fn new(message: MessageDescriptor, depth: usize) -> Self {
-        Self { message, depth, ops: BTreeMap::new(), ways: BTreeMap::new() }
+    const fn new(message: MessageDescriptor, record: usize, depth: usize) -> Self {
+        Self { message, record, depth, ops: BTreeMap::new(), ways: BTreeMap::new() }
     }
 
-    fn field(&self, number: u32) -> Result<FieldDescriptor, String> {
-        let field = self.message.get_field(number);
-        field.ok_or_else(|| format!("{} has no field of number {number}", self.message.full_name()))
-    }
-
-    fn into_message(mut self, layout: &mut Layout) -> Message {
+    fn into_message(mut self, reader: &source::Schema, layout: &mut Layout) -> Message {
+        // What the reader does not know is unknown, whatever the writer says of it.
+        let known: HashSet<&str> = reader.record(self.record).fields.iter().map(|field| field.id.as_str()).collect();
         let mut fields = Vec::new();
-        for field in self.message.fields() {
+        for field in self.message.fields().filter(|field| known.contains(field.number().to_string().as_str())) {
             let mut ops = self.ops.remove(&field.number()).unwrap_or_default();
             if let Some((bit, way)) = self.ways.remove(&field.number()) {
-                let message = Box::new(way.into_message(layout));
+                let message = Box::new(way.into_message(reader, layout));
                 ops.push(Op::Message { message, present: Some(bit) });
             }
             let op = match ops.len() {

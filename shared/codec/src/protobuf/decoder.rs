@@ -12,6 +12,7 @@ use super::{compile, run};
 use crate::columns::Columns;
 use crate::rows::batch::Batch;
 use crate::rows::padded::Padded;
+use crate::source::{self, Described as _};
 use crate::{Error, Rejected};
 
 /// Turns protobuf payloads into record batches of the columns that come from the payload.
@@ -53,17 +54,32 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::new`]; [`Error::NoSalt`] when values are hashed and there is no salt.
     pub fn salted(message: &MessageDescriptor, columns: &Columns, salt: Option<&Secret>) -> Result<Self, Error> {
+        Self::resolved(message, &message.describe(), columns, salt)
+    }
+
+    /// Compiles the columns of the reader's schema for a writer's message: another version of the reader's, say. Fields are the
+    /// same whose numbers are; a value is read as its writer has it, and one of a field that the writer lacks is null.
+    ///
+    /// # Errors
+    /// [`Error::Columns`] when the columns were planned for another schema than the reader's, or the writer's is of another kind
+    /// in one of them; [`Error::NoSalt`] when values are hashed and there is no salt.
+    pub fn resolved(
+        writer: &MessageDescriptor,
+        reader: &source::Schema,
+        columns: &Columns,
+        salt: Option<&Secret>,
+    ) -> Result<Self, Error> {
         let hasher = Arc::new(crate::hasher(columns, salt)?);
-        let program = compile(message, columns, &hasher).map_err(|faults| {
+        let program = compile(writer, reader, columns, &hasher).map_err(|faults| {
             let (index, reason) = faults.into_iter().next().unwrap_or_default();
             let name = columns.columns.get(index).map_or("", |column| &column.name);
-            Error::Columns { message: message.full_name().to_owned(), reason: format!("column `{name}`: {reason}") }
+            Error::Columns { message: writer.full_name().to_owned(), reason: format!("column `{name}`: {reason}") }
         })?;
         Ok(Self {
             root: program.root,
             batch: Batch::new(program.plan, columns),
             foreign: match columns.unknown_fields {
-                UnknownFields::Ignore => Foreign::Skip,
+                UnknownFields::Ignore | UnknownFields::Add => Foreign::Skip,
                 UnknownFields::Rest => Foreign::Keep { retyped: columns.columns.iter().all(|c| c.pii.is_none()) },
                 UnknownFields::DeadLetter => Foreign::Refuse,
             },

@@ -25,9 +25,15 @@ impl Described for MessageDescriptor {
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
-        // Nothing is decoded here.
-        compile(self, columns, &Arc::new(Hasher::new(&Secret::new([])))).err().unwrap_or_default()
+        misfits(self, &self.describe(), columns)
     }
+}
+
+/// The reader's columns that a writer's messages can't fill: the index of each, and why.
+pub(crate) fn misfits(writer: &MessageDescriptor, reader: &Schema, columns: &Columns) -> Vec<(usize, String)> {
+    // Nothing is decoded here.
+    let nothing = Arc::new(Hasher::new(&Secret::new([])));
+    compile(writer, reader, columns, &nothing).err().unwrap_or_default()
 }
 
 /// Messages met so far, in the order of their records.

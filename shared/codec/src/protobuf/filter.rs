@@ -4,6 +4,7 @@ use prost_reflect::MessageDescriptor;
 
 use super::OneText;
 use crate::columns::Columns;
+use crate::source::{self, Described as _};
 use crate::{Error, Rejected};
 
 /// Tells the records that a pipeline takes from those that it leaves out, by one field of the payload: what a record that
@@ -20,9 +21,21 @@ impl Filter {
     /// # Errors
     /// [`Error::Columns`] when it was planned for another message or a version of it that differs in the field.
     pub fn new(message: &MessageDescriptor, columns: &Columns) -> Result<Option<Self>, Error> {
+        Self::resolved(message, &message.describe(), columns)
+    }
+
+    /// The filter of columns that were planned for the reader's schema, for a writer's messages.
+    ///
+    /// # Errors
+    /// As [`super::Decoder::resolved`].
+    pub fn resolved(
+        writer: &MessageDescriptor,
+        reader: &source::Schema,
+        columns: &Columns,
+    ) -> Result<Option<Self>, Error> {
         let Some(filter) = &columns.filter else { return Ok(None) };
         let (field, taken) = filter.parts();
-        Ok(Some(Self { text: OneText::new(message, &field, columns)?, taken }))
+        Ok(Some(Self { text: OneText::resolved(writer, reader, &field, columns)?, taken }))
     }
 
     /// Whether a payload's record is taken. An absent field is no value, and taken by none.

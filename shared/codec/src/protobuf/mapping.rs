@@ -4,6 +4,7 @@ use pipeline::types::Type;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
 use super::program::Read;
+use crate::source::{self, Comparable, Value};
 
 /// One value of a field: an element of a repeated one.
 pub(crate) enum Shape {
@@ -109,12 +110,59 @@ impl Shape {
     }
 }
 
+/// Whether a writer's field holds what a value of the reader's does: then each value of the one is one of the other, as far as the
+/// column takes it.
+pub(super) fn alike(reader: &source::Schema, read: &Value, field: &FieldDescriptor) -> bool {
+    let shape = Shape::of(field);
+    match &read.kind {
+        source::Kind::Map(_) => field.is_map(),
+        source::Kind::List(element) => field.is_list() && !field.is_map() && of_kind(reader, &element.kind, &shape),
+        kind => !field.is_list() && of_kind(reader, kind, &shape),
+    }
+}
+
+fn of_kind(reader: &source::Schema, read: &source::Kind, written: &Shape) -> bool {
+    let single = match read {
+        source::Kind::Single(single) => single,
+        source::Kind::Record(_) => return matches!(written, Shape::Message(_) | Shape::Empty(_)),
+        source::Kind::List(_) | source::Kind::Map(_) => return false,
+    };
+    if let Some(within) = single.within {
+        let record = reader.record(within);
+        return match written {
+            // Without fields, whatever it is called, and whether it has got some since.
+            Shape::Message(_) | Shape::Empty(_) => record.fields.is_empty(),
+            Shape::Json(message) => message.full_name() == record.name,
+            Shape::Timestamp => record.name == "google.protobuf.Timestamp",
+            Shape::Duration => record.name == "google.protobuf.Duration",
+            Shape::Wrapper(inner) => inner.parent_message().full_name() == record.name,
+            _ => false,
+        };
+    }
+    match (written, &single.default) {
+        (Shape::Number(Number::Bool), Ok(Type::Boolean)) => true,
+        (Shape::Number(Number::Float | Number::Double), Ok(Type::Float | Type::Double)) => true,
+        (Shape::Number(number), Ok(Type::Int | Type::Long | Type::Decimal(..))) => number.is_whole(),
+        // Numbers on the wire, both.
+        (Shape::Enum(_), Ok(Type::Int)) => true,
+        (Shape::Enum(_), _) => matches!(single.comparable, Some(Comparable::Enum(_))),
+        (Shape::Text | Shape::Bytes, Ok(Type::Binary)) => true,
+        (Shape::Text | Shape::Bytes, _) => matches!(single.comparable, Some(Comparable::Text)),
+        _ => false,
+    }
+}
+
 fn is_moment(message: &MessageDescriptor) -> bool {
     let has = |number, kind| message.get_field(number).is_some_and(|field| field.kind() == kind && !field.is_list());
     has(1, Kind::Int64) && has(2, Kind::Int32)
 }
 
 impl Number {
+    /// Whether it has no fraction.
+    pub(crate) const fn is_whole(self) -> bool {
+        matches!(self, Self::Signed32 | Self::Unsigned32 | Self::Signed64 | Self::Unsigned64)
+    }
+
     pub(crate) const fn default_type(self) -> Type {
         match self {
             Self::Signed32 => Type::Int,
@@ -128,10 +176,14 @@ impl Number {
 
     const fn allowed(self) -> &'static str {
         match self {
-            Self::Signed32 => "int, long, double, decimal(10 or more, 0), string",
-            Self::Unsigned32 => "long, double, decimal(10 or more, 0), string",
-            Self::Signed64 => "long, decimal(19 or more, 0), string",
-            Self::Unsigned64 => "decimal(20 or more, 0), long (larger values are refused), string",
+            Self::Signed32 => {
+                "int, long, double, decimal(10 or more, 0), string, with `unit` timestamptz and timestamp"
+            }
+            Self::Unsigned32 => "long, double, decimal(10 or more, 0), string, with `unit` timestamptz and timestamp",
+            Self::Signed64 => "long, decimal(19 or more, 0), string, with `unit` timestamptz and timestamp",
+            Self::Unsigned64 => {
+                "decimal(20 or more, 0), long (larger values are refused), string, with `unit` timestamptz and timestamp"
+            }
             Self::Float => "float, double",
             Self::Double => "double",
             Self::Bool => "boolean, string",

@@ -2,6 +2,7 @@ use prost_reflect::MessageDescriptor;
 
 use super::Decoder;
 use crate::columns::{Columns, Field};
+use crate::source::{self, Described as _};
 use crate::{Error, Rejected};
 
 /// Reads one field of payloads as text: a string, an enum's name, a whole number's digits, `true` or `false`.
@@ -17,7 +18,20 @@ impl OneText {
     /// # Errors
     /// [`Error::Columns`] when the field was found in another message or a version of it that differs there.
     pub fn new(message: &MessageDescriptor, field: &Field, columns: &Columns) -> Result<Self, Error> {
-        Ok(Self { decoder: Decoder::new(message, &field.alone(columns))? })
+        Self::resolved(message, &message.describe(), field, columns)
+    }
+
+    /// The same for a writer's messages, of a field that was found in the reader's schema.
+    ///
+    /// # Errors
+    /// As [`Decoder::resolved`].
+    pub fn resolved(
+        writer: &MessageDescriptor,
+        reader: &source::Schema,
+        field: &Field,
+        columns: &Columns,
+    ) -> Result<Self, Error> {
+        Ok(Self { decoder: Decoder::resolved(writer, reader, &field.alone(columns), None)? })
     }
 
     /// What `with` makes of a payload's text, which is none where the field is absent.

@@ -4,6 +4,7 @@ use super::wire;
 use crate::rows::batch::Plan;
 use crate::rows::cells::Slot;
 use crate::rows::names::Names;
+use crate::rows::scale::Scale;
 
 /// A message compiled for a set of columns.
 pub(crate) struct Program {
@@ -55,6 +56,14 @@ pub(crate) enum Op {
     Number {
         read: Read,
         store: Store,
+        slot: usize,
+        present: Option<usize>,
+    },
+    /// A number that counts from 1970, as microseconds; `unsigned` where it is one of 64 bits.
+    Counted {
+        read: Read,
+        scale: Scale,
+        unsigned: bool,
         slot: usize,
         present: Option<usize>,
     },
@@ -173,6 +182,7 @@ impl Op {
         match self {
             Self::Skip => {}
             Self::Number { store, slot, present, .. } => push(store.slot(*slot), *present),
+            Self::Counted { slot, present, .. } => push(Slot::Word8(*slot), *present),
             Self::Text { text, present, .. } | Self::EnumName { text, present, .. } => {
                 push(Slot::Text(*text), *present);
             }

@@ -10,6 +10,7 @@ use crate::Class;
 use crate::rows::cells::Slot;
 use crate::rows::digits::Digits;
 use crate::rows::level::{Level, Moment};
+use crate::rows::scale::{scaled, too_far};
 use crate::rows::stop::{Outcome, Stop};
 
 /// Reads a message up to the reader's end, or up to the end of the group of this number if it isn't 0, into the level's
@@ -111,6 +112,16 @@ fn run(op: &Op, field: &Field, depth: usize, level: &mut Level, reader: &mut Rea
                     None => text.put_any(Digits::of(number).as_bytes())?,
                 }
             }
+            mark(*present, level);
+            Ok(())
+        }
+        Op::Counted { read, scale, unsigned, slot, present } => {
+            let bits = number(*read, reader)?;
+            let value = bits as i64;
+            if *unsigned && value < 0 {
+                return Err(too_far(bits));
+            }
+            level.put8(*slot, scaled(value, *scale)?);
             mark(*present, level);
             Ok(())
         }

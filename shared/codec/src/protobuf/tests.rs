@@ -4,6 +4,7 @@ mod generate;
 mod oracle;
 mod properties;
 mod vectors;
+mod versions;
 mod well_known;
 
 use pipeline::resolved::Table;

@@ -12,7 +12,7 @@ use crate::name;
 use crate::nearest::nearest;
 use crate::path::{self, Wrong};
 use crate::reader::{Reader, Text};
-use crate::resolved::{ColumnCase, ColumnDeclaration, From, Pii, RecordField, Types};
+use crate::resolved::{ColumnCase, ColumnDeclaration, From, Pii, RecordField, Types, Unit};
 use crate::types::Type;
 
 const RECORD_FIELDS: [(&str, RecordField); 5] = [
@@ -71,6 +71,7 @@ fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Optio
             name: entry.key.to_owned(),
             from,
             data_type: None,
+            unit: None,
             required: false,
             doc: None,
             expect: Expectations::default(),
@@ -88,6 +89,7 @@ fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Optio
         let message = format!("keys and headers are bytes: a column of one is binary or string, not {other}");
         reader.fault(at, code::INVALID, message);
     }
+    let unit = unit(reader, section, from.as_ref().unwrap_or(&own_name), data_type.as_ref());
     let pii = pii(reader, section, from.as_ref().unwrap_or(&own_name), data_type.as_ref());
     // Personal data is judged as the text that it is before it is hashed or cut.
     let judged = match pii {
@@ -97,7 +99,32 @@ fn column<'t>(reader: &mut Reader<'t>, entry: &Entry<'t>, types: Types) -> Optio
     let expect = expectation::read(reader, section, from.as_ref().unwrap_or(&own_name), judged);
     let required = reader.flag(section, "required", false);
     let doc = reader.text(section, "doc").map(|text| text.value);
-    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, required, doc, expect, pii })
+    Some(ColumnDeclaration { name: entry.key.to_owned(), from: from?, data_type, unit, required, doc, expect, pii })
+}
+
+const UNITS: [(&str, Unit); 4] =
+    [("s", Unit::Seconds), ("ms", Unit::Millis), ("us", Unit::Micros), ("ns", Unit::Nanos)];
+
+fn unit<'t>(reader: &mut Reader<'t>, section: Section<'t>, from: &From, data_type: Option<&Type>) -> Option<Unit> {
+    let unit = reader.choice(section, "unit", &UNITS, &[])?;
+    let at = section.get("unit").map_or(section.at, |entry| entry.key_at);
+    match (from, data_type) {
+        (From::Path(_), Some(Type::Timestamptz | Type::Timestamp | Type::Date | Type::Time)) => {}
+        (From::Path(_), Some(other)) => {
+            reader.fault(at, code::INVALID, format!("`unit` is of numbers that become times, and {other} is none"));
+        }
+        // A type that can't be read was reported.
+        (From::Path(_), None) if section.get("type").is_some() => {}
+        (From::Path(_), None) => {
+            reader.fault(at, code::MISSING, "`unit` needs the column's `type`: \"timestamptz\" or \"timestamp\"");
+        }
+        _ => reader.fault(
+            at,
+            code::INVALID,
+            "`unit` is of numbers in payloads, not of a record's own fields, key or headers",
+        ),
+    }
+    Some(unit)
 }
 
 fn pii<'t>(reader: &mut Reader<'t>, section: Section<'t>, from: &From, data_type: Option<&Type>) -> Option<Pii> {

@@ -20,10 +20,12 @@ use crate::types::Type;
 
 use super::{columns, properties};
 
-/// What can't be read is reported, and something harmless stands in its place.
+/// What can't be read is reported, and something harmless stands in its place. `is_registered` is whether the schema is kept in a
+/// registry.
 pub(super) fn read<'t>(
     reader: &mut Reader<'t>,
     section: Section<'t>,
+    is_registered: bool,
     staging: Option<&Staging>,
 ) -> (Table, Option<Route>) {
     let name = reader.required_text(section, "table", "name").and_then(|text| table_name(reader, &text));
@@ -32,15 +34,7 @@ pub(super) fn read<'t>(
         choice(reader, section, "exists", &[("create", Exists::Create), ("must-be-new", Exists::MustBeNew)], &["join"]);
     let mode = mode(reader, section);
     let fields = choice(reader, section, "fields", &[("all", Fields::All), ("listed", Fields::Listed)], &[]);
-    // A file's schema names all fields there are, so "add" would have nothing to add: without a registry, fields that the
-    // schema does not know are counted and skipped.
-    let unknown_fields = choice(
-        reader,
-        section,
-        "unknown_fields",
-        &[("ignore", UnknownFields::Ignore), ("rest", UnknownFields::Rest), ("dead-letter", UnknownFields::DeadLetter)],
-        &["add"],
-    );
+    let unknown_fields = unknown_fields(reader, section, is_registered);
     let column_case = choice(
         reader,
         section,
@@ -91,6 +85,25 @@ pub(super) fn read<'t>(
         properties,
     };
     (table, route.flatten())
+}
+
+/// A file's schema names all fields there are, so "add" would have nothing to add: without a registry, fields that the schema does
+/// not know are skipped.
+fn unknown_fields<'t>(reader: &mut Reader<'t>, section: Section<'t>, is_registered: bool) -> UnknownFields {
+    const KNOWN: [(&str, UnknownFields); 4] = [
+        ("ignore", UnknownFields::Ignore),
+        ("add", UnknownFields::Add),
+        ("rest", UnknownFields::Rest),
+        ("dead-letter", UnknownFields::DeadLetter),
+    ];
+    let default = if is_registered { UnknownFields::Add } else { UnknownFields::Ignore };
+    let chosen = reader.choice(section, "unknown_fields", &KNOWN, &[]).unwrap_or(default);
+    if let (UnknownFields::Add, false, Some(entry)) = (chosen, is_registered, section.get("unknown_fields")) {
+        let message =
+            "`unknown_fields = \"add\"` takes a schema in a registry, which knows the versions that have new fields";
+        reader.fault(entry.value_at(), code::INVALID, message);
+    }
+    chosen
 }
 
 /// One of many tables, where it differs from the others.

@@ -10,8 +10,8 @@ use crate::expectation::{Expectations, Literal};
 use crate::partition;
 use crate::resolved::{
     ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Indexes, Late,
-    Mode, Pii, RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, UnknownFields,
-    Value,
+    Mode, Pii, RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, Unit,
+    UnknownFields, Value,
 };
 use crate::schema::tests::of_pipeline;
 use crate::types::Type;
@@ -115,6 +115,7 @@ retention = "9d"
         name: name.to_owned(),
         from,
         data_type: None,
+        unit: None,
         required: false,
         doc: None,
         expect: Expectations::default(),
@@ -401,6 +402,47 @@ fn a_repeated_field_is_exploded_by_its_path() {
 }
 
 #[test]
+fn an_avro_schema_is_a_file_or_in_a_registry_and_of_one_record() {
+    let avro = |schema: &str| {
+        let value = format!("[value]\nformat = \"avro\"\nframing = \"bare\"\nschema = {schema}\n");
+        format!("{value}{SOURCE}{TABLE}")
+    };
+    let pipeline = parse_named(&avro("{ avsc = \"schemas/x.avsc\" }")).unwrap();
+    assert_eq!(pipeline.value.format, Format::Avro);
+    assert_eq!(pipeline.value.schema, Schema::Avro { path: "/project/schemas/x.avsc".into() });
+    let check = |schema: &str, expected: &[&str]| check(&avro(schema), expected);
+    check("{ avsc = \"x.avsc\", message = \"M\" }", &["4:29 invalid an Avro schema is of one record"]);
+    check("{ registry = \"main\", name = \"x\", message = \"M\" }", &["4:43 invalid an Avro schema is of one record"]);
+    check("{ avsc = \"\" }", &["4:19 invalid has a path"]);
+    check("{}", &["4:1 missing needs `avsc`, `registry` or `registries`"]);
+    check(
+        "{ proto = \"x.proto\", message = \"M\" }",
+        &["4:12 invalid no schema of `format = \"avro\"`, which takes `avsc`, `registry` or `registries`"],
+    );
+    check("{ avsc = \"a\", registry = \"main\" }", &["4:24 invalid one of `avsc`, `registry` and `registries`"]);
+    super::tests::check(
+        &format!("{SOURCE}{TABLE}{}", VALUE.replace("proto = \"x.proto\", message = \"p.M\"", "avsc = \"x.avsc\"")),
+        &["8:12 invalid no schema of `format = \"protobuf\"`, which takes `proto`, `descriptor`,"],
+    );
+}
+
+#[test]
+fn a_unit_goes_with_a_number_that_becomes_a_time() {
+    let with = |inner: &str| format!("[table.columns]\na = {{ {inner} }}\n{SOURCE}{VALUE}{TABLE}");
+    let unit = |inner: &str| parse_named(&with(inner)).unwrap().table.columns.pop().unwrap().unit;
+    assert_eq!(unit("type = \"timestamptz\", unit = \"ms\""), Some(Unit::Millis));
+    assert_eq!(unit("from = \"b.c\", type = \"timestamp\", unit = \"ns\""), Some(Unit::Nanos));
+    assert_eq!(unit("type = \"timestamptz\""), None);
+    let check = |inner: &str, expected: &[&str]| check(&with(inner), expected);
+    check("unit = \"ms\"", &["2:7 missing needs the column's `type`"]);
+    check("type = \"long\", unit = \"s\"", &["2:22 invalid long is none"]);
+    check("type = \"timestamptz\", unit = \"sec\"", &["2:36 invalid `unit` cannot be \"sec\""]);
+    check("from = \"@key\", type = \"string\", unit = \"s\"", &["2:39 invalid in payloads"]);
+    check("from = \"@timestamp\", unit = \"ms\"", &["2:28 invalid in payloads"]);
+    check("type = \"timestmp\", unit = \"ms\"", &["2:15 invalid timestmp"]);
+}
+
+#[test]
 fn unknown_fields_have_a_column_of_their_own() {
     assert_eq!(
         parse_named(&format!("{TABLE}unknown_fields = \"rest\"\nfields = \"listed\"\nsort_by = [\"_rest\"]\ncolumns = {{ a = \"a\" }}\n{SOURCE}{VALUE}"))
@@ -414,6 +456,11 @@ fn unknown_fields_have_a_column_of_their_own() {
         &["4:13 reserved makes the column `_rest` itself"],
     );
     table("columns = { _rest = \"a\" }", &[]);
+    table("unknown_fields = \"add\"", &["3:18 invalid takes a schema in a registry"]);
+    let registered = VALUE.replace("proto = \"x.proto\", message", "registry = \"main\", name = \"x\", message");
+    let unknown = |line: &str| parse_named(&format!("{TABLE}{line}{SOURCE}{registered}")).unwrap().table.unknown_fields;
+    assert_eq!(unknown("unknown_fields = \"add\"\n"), UnknownFields::Add);
+    assert_eq!((unknown(""), unknown("unknown_fields = \"ignore\"\n")), (UnknownFields::Add, UnknownFields::Ignore));
     table("unknown_fields = \"rst\"", &["3:18 invalid did you mean \"rest\"?"]);
 }
 

@@ -20,6 +20,9 @@ pub(super) struct Found {
     pub(super) schema_file: Option<(PathBuf, usize)>,
 }
 
+const FORMATS: &[(&str, Format)] =
+    &[("protobuf", Format::Protobuf), ("avro", Format::Avro), ("json", Format::Json)];
+
 const FRAMINGS: &[(&str, Framing)] = &[
     ("auto", Framing::Auto),
     ("bare", Framing::Bare),
@@ -37,7 +40,10 @@ pub(super) fn read<'t>(
     project: &Path,
     registries: &BTreeMap<String, Registry>,
 ) -> Found {
-    for needed in ["format", "schema"] {
+    let format = reader.choice(section, "format", FORMATS, &["dms", "debezium"]);
+    // Of JSON the declared columns may say what there is.
+    let is_declared = format == Some(Format::Json) && section.get("schema").is_none();
+    for needed in ["format", "schema"].iter().filter(|needed| **needed != "schema" || !is_declared) {
         if section.get(needed).is_none() {
             reader.fault(section.at, code::MISSING, format!("`[value]` needs `{needed}`"));
         }
@@ -47,8 +53,6 @@ pub(super) fn read<'t>(
         let message = "`[value]` needs `framing`: \"bare\", or \"auto\", which tells framings apart record by record";
         reader.fault(section.at, code::MISSING, message);
     }
-    let format =
-        reader.choice(section, "format", &[("protobuf", Format::Protobuf)], &["avro", "json", "dms", "debezium"]);
     let framing = reader.choice(section, "framing", FRAMINGS, &[]);
     if let (Some(format), Some(framing), Some(entry)) = (format, framing, section.get("framing"))
         && let Some(reason) = framing.refusal(format)
@@ -63,8 +67,8 @@ pub(super) fn read<'t>(
         reader.fault(entry.key_at, code::INVALID, message);
     }
     let (schema, schema_file) = match reader.section(section, "schema") {
-        Some(section) => schema(reader, section, project, registries),
-        None => (None, None),
+        Some(section) => schema(reader, section, format, project, registries),
+        None => (is_declared.then_some(Schema::Declared), None),
     };
     let filter = filter(reader, section);
     let explode = reader.text(section, "explode").and_then(|text| field_path(reader, "explode", &text));
@@ -97,60 +101,103 @@ fn field_path(reader: &mut Reader<'_>, name: &str, text: &Text) -> Option<Vec<St
     path::parse(&text.value).map_err(|wrong| reader.wrong(text, &wrong)).ok()
 }
 
+/// The keys that say where a schema is, and the formats that it may be of.
+const PLACES: [(&str, &[Format]); 6] = [
+    ("proto", &[Format::Protobuf]),
+    ("descriptor", &[Format::Protobuf]),
+    ("avsc", &[Format::Avro]),
+    ("json_schema", &[Format::Json]),
+    ("registry", &[Format::Protobuf, Format::Avro, Format::Json]),
+    ("registries", &[Format::Protobuf, Format::Avro, Format::Json]),
+];
+
+/// Names of keys for a sentence: "`a`, `b` or `c`".
+fn listed(names: &[&str], last: &str) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((end, [])) => end.clone(),
+        Some((end, before)) => format!("{} {last} {end}", before.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// The schema, and its file by itself. `format` is none where it could not be read.
 fn schema<'t>(
     reader: &mut Reader<'t>,
     section: Section<'t>,
+    format: Option<Format>,
     project: &Path,
     registries: &BTreeMap<String, Registry>,
 ) -> (Option<Schema>, Option<(PathBuf, usize)>) {
-    let later = ["avsc", "json_schema"].iter().any(|name| section.get(name).is_some());
-    let kept = ["registry", "registries"].map(|name| section.get(name));
-    let optional = later || kept.iter().any(Option::is_some);
-    let message = if optional {
-        reader.text(section, "message")
-    } else {
-        reader.required_text(section, "value.schema", "message")
-    };
-    if let Some(text) = &message
-        && !text.value.split('.').all(identifier)
-    {
-        let problem = format!("`{}` is not a message's full name, such as `package.Message`", text.value);
-        reader.fault(text.at, code::INVALID, problem);
-    }
-    let message = message.map(|text| text.value);
-    let named = ["proto", "descriptor"].map(|name| section.get(name));
-    let sources: Vec<_> = named.iter().chain(&kept).flatten().collect();
-    match sources[..] {
-        [_, other, ..] => {
-            let message = "a schema is one of `proto`, `descriptor`, `registry` and `registries`";
-            reader.fault(other.key_at, code::INVALID, message);
+    let named: Vec<_> =
+        PLACES.iter().filter_map(|(name, formats)| section.get(name).map(|entry| (*name, *formats, entry))).collect();
+    let fits: Vec<&str> = PLACES
+        .iter()
+        .filter(|(_, formats)| format.is_none_or(|format| formats.contains(&format)))
+        .map(|(name, _)| *name)
+        .collect();
+    let (name, formats, entry) = match &named[..] {
+        [] => {
+            reader.fault(section.at, code::MISSING, format!("`[value.schema]` needs {}", listed(&fits, "or")));
+            // Its name is that of a message, or nothing can be said of it.
+            let _message = message(reader, section, !matches!(format, Some(Format::Avro | Format::Json)));
             return (None, None);
         }
-        [] if !later => {
-            let message = "`[value.schema]` needs `proto`, `descriptor`, `registry` or `registries`";
-            reader.fault(section.at, code::MISSING, message);
+        [only] => only,
+        [_, (.., other), ..] => {
+            reader.fault(other.key_at, code::INVALID, format!("a schema is one of {}", listed(&fits, "and")));
+            return (None, None);
         }
-        _ => {}
+    };
+    let is_kept = matches!(*name, "registry" | "registries");
+    if let Some(format) = format.filter(|format| !formats.contains(format)) {
+        let message = format!("`{name}` is no schema of `format = \"{format}\"`, which takes {}", listed(&fits, "or"));
+        reader.fault(entry.key_at, code::INVALID, message);
     }
-    if kept.iter().any(Option::is_some) {
+    let of_one = match (*name, format) {
+        ("avsc", _) | ("registry" | "registries", Some(Format::Avro)) => Some("an Avro schema is of one record"),
+        ("json_schema", _) | ("registry" | "registries", Some(Format::Json)) => Some("a JSON Schema is of one object"),
+        _ => None,
+    };
+    let message = if let (Some(of_one), Some(entry)) = (of_one, section.get("message")) {
+        reader.fault(entry.key_at, code::INVALID, format!("`message` is of protobuf: {of_one}"));
+        None
+    } else {
+        message(reader, section, !is_kept && of_one.is_none())
+    };
+    if is_kept {
         return (registered(reader, section, message, registries), None);
     }
     if let Some(entry) = section.get("name") {
         reader.fault(entry.key_at, code::INVALID, "`name` is that of a schema in a registry");
     }
-    let Some(file) = named.into_iter().flatten().next().and_then(|entry| reader.text(section, entry.key)) else {
-        return (None, None);
-    };
+    let Some(file) = reader.text(section, name) else { return (None, None) };
     if file.value.is_empty() {
         reader.fault(file.at, code::INVALID, "a schema file has a path");
         return (None, None);
     }
     let path = project.join(&file.value);
-    let schema = message.map(|message| match named {
-        [Some(_), _] => Schema::Proto { path: path.clone(), message },
-        _ => Schema::Descriptor { path: path.clone(), message },
-    });
+    let schema = match (*name, message) {
+        ("avsc", _) => Some(Schema::Avro { path: path.clone() }),
+        ("json_schema", _) => Some(Schema::Json { path: path.clone() }),
+        ("proto", Some(message)) => Some(Schema::Proto { path: path.clone(), message }),
+        (_, Some(message)) => Some(Schema::Descriptor { path: path.clone(), message }),
+        (_, None) => None,
+    };
     (schema, Some((path, file.at)))
+}
+
+/// The full name of a message.
+fn message<'t>(reader: &mut Reader<'t>, section: Section<'t>, required: bool) -> Option<String> {
+    let text = match required {
+        true => reader.required_text(section, "value.schema", "message"),
+        false => reader.text(section, "message"),
+    }?;
+    if !text.value.split('.').all(identifier) {
+        let problem = format!("`{}` is not a message's full name, such as `package.Message`", text.value);
+        reader.fault(text.at, code::INVALID, problem);
+    }
+    Some(text.value)
 }
 
 /// A schema in registries of the environment.

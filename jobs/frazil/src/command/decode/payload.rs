@@ -1,20 +1,27 @@
 //! One payload at a time through the pipeline's own decoder.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema};
-use codec::protobuf::{Decoder, Filter, schema};
+use codec::columns::Tables;
+use codec::framing::{self, Framed, Message, Reference, Splitter, VALUE_HEADER};
+use codec::payload::{self, Decoder, Filter, Schema as Payload};
 use codec::routing::{self, Router};
 use codec::texts::Texts;
-use codec::{Rejected, columns};
+use codec::written::Written;
+use codec::{Class, Rejected, columns};
 use model::coverage::Filtered;
 use model::failure::Kind;
 use model::secret::Secret;
-use pipeline::resolved::Pipeline;
+use pipeline::Environment;
+use pipeline::resolved::{Format, Pipeline, UnknownFields};
 use pipeline::route::{Part, Route};
+use registry::{Registries, Wanted};
 
 use super::input::Record;
+use crate::Session;
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
 use crate::value;
@@ -67,22 +74,63 @@ impl Decoded {
 
 /// A pipeline's decoder.
 pub(crate) struct Reader {
-    filter: Option<Filter>,
-    decoder: Decoder,
+    pipeline: Pipeline,
+    salt: Option<Secret>,
+    registries: Registries,
+    splitter: Splitter,
+    reader: payload::Reader,
+    tables: Tables,
+    /// What payloads are written with; the pipeline's own schema first.
+    writers: Vec<Writer>,
+    /// Writers by what values say.
+    found: HashMap<(Reference, Message), Result<usize, Rejected>>,
     texts: Texts,
-    router: Option<Router>,
     /// Whether a record's topic is a part of its table's name.
     by_topic: bool,
 }
 
+/// What reads payloads that are written with one schema.
+struct Writer {
+    schema: Payload,
+    filter: Option<Filter>,
+    decoder: Decoder,
+    router: Option<Router>,
+}
+
+impl Writer {
+    fn new(
+        pipeline: &Pipeline,
+        reader: &payload::Reader,
+        schema: Payload,
+        tables: &Tables,
+        salt: Option<&Secret>,
+    ) -> Result<Self, codec::Error> {
+        let router = pipeline.route.as_ref().map(|route| Router::new(route, reader, &schema, tables));
+        Ok(Self {
+            filter: reader.filter(&schema, &tables.columns)?,
+            decoder: reader.decoder(&schema, &tables.columns, salt)?,
+            router: router.transpose()?,
+            schema,
+        })
+    }
+}
+
 impl Reader {
-    /// Loads the pipeline's schema and plans its columns.
+    /// Loads the pipeline's schema, from its file or the registry that keeps it, and plans its columns.
     ///
     /// # Errors
-    /// When the schema can't be used, or the `[value]` or `[table]` block does not fit it.
-    pub(crate) fn open(pipeline: &Pipeline, salt: Option<&Secret>) -> Result<Self, Failure> {
-        let message = schema::load(&pipeline.value.schema).map_err(|e| codec_failure(&e))?;
-        let tables = columns::plan_tables(&message, pipeline).map_err(|faults| {
+    /// When the schema or a registry can't be used, or the `[value]` or `[table]` block does not fit it.
+    pub(crate) async fn open(
+        pipeline: Pipeline,
+        environment: &Environment,
+        session: &Session<'_>,
+    ) -> Result<Self, Failure> {
+        let failed = |error: ingest::Error| crate::command::ingest::failed(&error);
+        let salt = ingest::salt(&pipeline, environment, &session.variable).map_err(failed)?;
+        let registries = ingest::registries(&pipeline, environment, &session.variable, session.clock.clone());
+        let registries = Box::pin(registries).await.map_err(failed)?;
+        let schema = ingest::own_schema(&pipeline, &registries).await.map_err(failed)?;
+        let tables = columns::plan_tables(&schema, &pipeline).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let failure = Failure::usage("pipeline.columns", lines.join("\n"))
                 .remedy("change the pipeline file where that says, or the message");
@@ -91,31 +139,50 @@ impl Reader {
                 None => failure,
             }
         })?;
-        let columns = &tables.columns;
-        let decoder = Decoder::salted(&message, columns, salt).map_err(|e| codec_failure(&e))?;
-        let texts = Texts::new(columns, salt).map_err(|e| codec_failure(&e))?;
-        let filter = Filter::new(&message, columns).map_err(|e| codec_failure(&e))?;
-        let router = pipeline.route.as_ref().map(|route| Router::new(route, &message, &tables));
-        let router = router.transpose().map_err(|e| codec_failure(&e))?;
+        let reader = schema.reader();
+        let own = Writer::new(&pipeline, &reader, schema, &tables, salt.as_ref()).map_err(|e| codec_failure(&e))?;
+        let texts = Texts::new(&tables.columns, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let by_topic = pipeline.route.iter().flat_map(Route::parts).any(|part| *part == Part::Topic);
-        Ok(Self { filter, decoder, texts, router, by_topic })
+        let value = &pipeline.value;
+        let settings =
+            framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
+        let splitter = Splitter::new(settings).map_err(|e| codec_failure(&e))?;
+        let (writers, found) = (vec![own], HashMap::new());
+        Ok(Self { pipeline, salt, registries, splitter, reader, tables, writers, found, texts, by_topic })
     }
 
     /// Decodes one record, of which the topic may not be known.
     ///
     /// # Errors
-    /// Never for a bad payload, which is an answer.
-    pub(crate) fn read(&mut self, record: &Record, topic: Option<&str>) -> Result<Decoded, Failure> {
+    /// Where a registry can't be asked; never for a bad payload, which is an answer.
+    pub(crate) async fn read(&mut self, record: &Record, topic: Option<&str>) -> Result<Decoded, Failure> {
         let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
-        match self.filter.as_mut().map_or(Ok(true), |filter| filter.takes(value)) {
+        let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
+        let schema_header = headers.clone().filter(|(name, _)| *name == VALUE_HEADER).last().and_then(|(_, id)| id);
+        let framed = framing::Record { value, schema_header, unwrapped: None };
+        let (payload, writer) = match self.splitter.split(&framed) {
+            Ok(Framed { schema: None, payload, .. }) => (payload.to_vec(), Ok(0)),
+            Ok(Framed { schema: Some(reference), message, payload, .. }) => {
+                let payload = payload.to_vec();
+                (payload, self.writer(reference, message).await?)
+            }
+            Err(rejected) => return Ok(dead(rejected)),
+        };
+        let writer = match writer {
+            Ok(number) => self.writers.get_mut(number),
+            Err(rejected) => return Ok(dead(rejected)),
+        };
+        let Some(Writer { filter, decoder, router, .. }) = writer else {
+            return Ok(Decoded::Filtered(Filtered::Filter));
+        };
+        match filter.as_mut().map_or(Ok(true), |filter| filter.takes(&payload)) {
             Ok(true) => {}
             Ok(false) => return Ok(Decoded::Filtered(Filtered::Filter)),
             Err(rejected) => return Ok(dead(rejected)),
         }
-        let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
-        let table = match &mut self.router {
+        let table = match router {
             Some(router) if topic.is_some() || !self.by_topic => {
-                let name = router.name(topic, &headers, value);
+                let name = router.name(topic, &headers, &payload);
                 match name.and_then(|name| routing::check(name).map(|()| name.to_owned())) {
                     Ok(name) => Some(name),
                     Err(rejected) => return Ok(dead(rejected)),
@@ -124,14 +191,14 @@ impl Reader {
             _ => None,
         };
         let read = self.texts.read(record.key.as_deref(), headers);
-        if let Err(rejected) = read.and_then(|()| self.decoder.decode_beside(value, self.texts.bytes())) {
+        if let Err(rejected) = read.and_then(|()| decoder.decode_beside(&payload, self.texts.bytes())) {
             return Ok(dead(rejected));
         }
-        match self.decoder.rows() {
+        match decoder.rows() {
             0 => return Ok(Decoded::Filtered(Filtered::Explode)),
             rows => self.texts.add(rows),
         }
-        let batch = self.batch().map_err(|e| codec_failure(&e))?;
+        let batch = batch(decoder, &mut self.texts).map_err(|e| codec_failure(&e))?;
         let rows = (0..batch.num_rows()).map(|n| {
             let unwritable = |e| Failure::of(Kind::Bug, "decode.value", &e);
             let mut json = Vec::new();
@@ -144,19 +211,65 @@ impl Reader {
         });
         Ok(Decoded::Rows { table, rows: rows.collect::<Result<_, Failure>>()? })
     }
+
+    /// The number of the writer that a value names; why there is none, where there is none.
+    async fn writer(&mut self, reference: Reference, message: Message) -> Result<Result<usize, Rejected>, Failure> {
+        if let Some(known) = self.found.get(&(reference, message)) {
+            return Ok(known.clone());
+        }
+        let registered = match self.registries.schema(&Wanted::Named(reference)).await {
+            Ok(registered) => registered,
+            Err(missing @ registry::Error::NotFound { .. }) => {
+                let message = missing.to_string();
+                return Ok(Err(Rejected { class: Class::UnknownSchema, path: String::new(), message }));
+            }
+            Err(error) => return Err(crate::command::ingest::failed(&error.into())),
+        };
+        let format = self.pipeline.value.format;
+        let named = (format == Format::Protobuf).then(|| self.reader.name());
+        let found = match Written::compile(&registered, format).and_then(|written| written.schema(message, named)) {
+            Err(rejected) => Err(rejected),
+            Ok(schema) => self.add(schema).map_err(|error| codec_failure(&error))?,
+        };
+        self.found.insert((reference, message), found.clone());
+        Ok(found)
+    }
+
+    /// One more writer, with the columns that it brings where the pipeline adds such.
+    fn add(&mut self, schema: Payload) -> Result<Result<usize, Rejected>, codec::Error> {
+        let (pipeline, salt) = (&self.pipeline, self.salt.as_ref());
+        if pipeline.table.unknown_fields == UnknownFields::Add {
+            match columns::united(pipeline, &self.reader, &self.tables, &schema) {
+                Ok(None) => {}
+                Ok(Some((reader, tables))) => {
+                    let known = self.writers.iter().map(|writer| writer.schema.clone());
+                    let writers = known.map(|known| Writer::new(pipeline, &reader, known, &tables, salt));
+                    self.writers = writers.collect::<Result<_, _>>()?;
+                    self.texts = Texts::new(&tables.columns, salt)?;
+                    (self.reader, self.tables) = (reader, tables);
+                }
+                Err(rejected) => return Ok(Err(rejected)),
+            }
+        }
+        match Writer::new(pipeline, &self.reader, schema, &self.tables, salt) {
+            Ok(writer) => {
+                self.writers.push(writer);
+                Ok(Ok(self.writers.len() - 1))
+            }
+            Err(error) => error.unlike().map(Err),
+        }
+    }
 }
 
-impl Reader {
-    /// The rows of the record that was read last: columns of the value, then those of key and headers.
-    fn batch(&mut self) -> Result<RecordBatch, codec::Error> {
-        let batch = self.decoder.finish()?;
-        let mut fields: Vec<FieldRef> = batch.schema_ref().fields().to_vec();
-        fields.extend(self.texts.fields().cloned().map(Arc::new));
-        let rows = batch.num_rows();
-        let columns = batch.columns().iter().cloned().chain(self.texts.finish()?).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
-    }
+/// The rows of the record that was read last: columns of the value, then those of key and headers.
+fn batch(decoder: &mut Decoder, texts: &mut Texts) -> Result<RecordBatch, codec::Error> {
+    let batch = decoder.finish()?;
+    let mut fields: Vec<FieldRef> = batch.schema_ref().fields().to_vec();
+    fields.extend(texts.fields().cloned().map(Arc::new));
+    let rows = batch.num_rows();
+    let columns = batch.columns().iter().cloned().chain(texts.finish()?).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }
 
 fn dead(rejected: Rejected) -> Decoded {

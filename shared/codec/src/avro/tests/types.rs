@@ -246,3 +246,38 @@ fn records_inside_themselves_are_json() {
          \\\"1970-01-01T00:00:00.001Z\\\",\\\"d\\\":\\\"2.5\\\"}\" m={} b=x[01, ff] at=1000 d=25",
     );
 }
+
+#[test]
+fn a_number_is_a_time_by_the_unit_of_its_column() {
+    use pipeline::resolved::Unit;
+    let check = |of: &str, unit, data_type: &str, payload: &str, expected: Result<&str, Class>| {
+        let schema = record(&format!("f: {of}"));
+        let mut table = table();
+        declare(&mut table, "f", path("f"), Some(data_type));
+        table.columns[0].unit = Some(unit);
+        let mut decoder = Decoder::new(&schema, &schema, &plan(&schema, &table).unwrap()).unwrap();
+        let found = decoder.decode(&hex(payload)).map(|()| print(&decoder.finish().unwrap()).concat());
+        assert_eq!(
+            found.map_err(|rejected| rejected.class),
+            expected.map(|value| format!("f={value}")),
+            "{of} {payload}"
+        );
+    };
+    check("\"long\"", Unit::Millis, "timestamptz", "01", Ok("-1000"));
+    check("\"int\"", Unit::Seconds, "timestamp", "02", Ok("1000000"));
+    check("\"long\"", Unit::Micros, "timestamptz", "01", Ok("-1"));
+    check("\"long\"", Unit::Nanos, "timestamptz", "d10f", Ok("-2"));
+    check("[\"null\", \"long\"]", Unit::Millis, "timestamptz", "00", Ok("NULL"));
+    check("[\"null\", \"long\"]", Unit::Millis, "timestamptz", "0202", Ok("1000"));
+    check("\"long\"", Unit::Seconds, "timestamptz", "feffffffffffffffff01", Err(Class::OutOfRange));
+    let refused = |of: &str, data_type: &str, unit, words: &str| {
+        let mut table = table();
+        declare(&mut table, "f", path("f"), Some(data_type));
+        table.columns[0].unit = unit;
+        let faults = plan(&record(&format!("f: {of}")), &table).unwrap_err();
+        assert!(faults[0].message.contains(words), "{faults:?}");
+    };
+    refused("\"long\"", "timestamptz", None, "with `unit` timestamptz");
+    refused("\"long\"", "date", Some(Unit::Millis), "it can be long");
+    refused(&logical("long", "timestamp-millis"), "timestamptz", Some(Unit::Millis), "a unit of its own");
+}

@@ -1,0 +1,201 @@
+//! What each record of an event is written with.
+
+use std::collections::{BTreeSet, HashMap};
+
+use codec::Rejected;
+use codec::framing::{self, Framed, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
+use codec::payload::Schema;
+use pipeline::resolved::{Format, Framing, Pipeline};
+use staging::footer::SchemaVersion;
+
+use crate::Error;
+use crate::event::{Event, Record};
+use crate::schemas::{Known, NAMED_MAX, unknown};
+use crate::tables::Tables;
+
+/// The pipeline's own schema among the writers of [`Tables`].
+pub(crate) const OWN: usize = 0;
+
+/// What values were written with that are remembered for the next event. More are another topic's.
+const KEPT_MAX: usize = 1000;
+
+/// Takes framings off, and finds what payloads were written with.
+pub(crate) struct Writers {
+    splitter: Splitter,
+    /// Whether records are bare, unless the mapping says of one that it is not.
+    bare: bool,
+    format: Format,
+    /// The own schema's, where a fingerprint may name it.
+    fingerprint: Option<u64>,
+    /// Writers by what values say, as [`Tables`] numbers them.
+    found: HashMap<(Reference, Message), Result<usize, Rejected>>,
+    /// What the value before was written with.
+    last: Option<Result<usize, Rejected>>,
+    /// The schemas that values of the event were read with, and their versions.
+    used: BTreeSet<(Reference, Option<u32>)>,
+}
+
+impl Writers {
+    /// # Errors
+    /// [`Error::Decode`] when the format does not come in the framing.
+    pub(crate) fn new(pipeline: &Pipeline, own: &Schema) -> Result<Self, Error> {
+        let value = &pipeline.value;
+        let settings =
+            framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
+        Ok(Self {
+            splitter: Splitter::new(settings)?,
+            bare: value.framing == Framing::Bare,
+            format: value.format,
+            fingerprint: match own {
+                Schema::Avro(schema) => Some(schema.fingerprint()),
+                Schema::Protobuf(_) | Schema::Json(_) => None,
+            },
+            found: HashMap::new(),
+            last: None,
+            used: BTreeSet::new(),
+        })
+    }
+
+    /// Whether each value of an event is the payload, written with the pipeline's own schema.
+    pub(crate) fn is_bare(&self, event: &Event<'_>) -> bool {
+        self.bare && !event.names_schemas()
+    }
+
+    /// The schemas that an event's records name, as far as they can be asked for.
+    pub(crate) fn references(&self, event: &Event<'_>) -> BTreeSet<Reference> {
+        let mut references = BTreeSet::new();
+        let mut last = None;
+        for record in event.records() {
+            let Some(framed) = self.framed(&record) else { continue };
+            let Ok(Some(reference)) = self.splitter.reference(&framed) else { continue };
+            // Most are their neighbour's.
+            if last != Some(reference) && !self.is_own(reference) {
+                last = Some(reference);
+                if references.len() < NAMED_MAX {
+                    references.insert(reference);
+                }
+            }
+        }
+        references
+    }
+
+    /// Begins an event.
+    pub(crate) fn begin(&mut self) {
+        self.last = None;
+        self.used.clear();
+        if self.found.len() > KEPT_MAX {
+            self.found.clear();
+        }
+    }
+
+    /// Forgets the writers, whose numbers mean others from now on.
+    pub(crate) fn forget(&mut self) {
+        self.found.clear();
+        self.last = None;
+    }
+
+    /// The payload of a record that has a value, and the number of its writer.
+    ///
+    /// # Errors
+    /// [`Error`] where the event can't go on; what is wrong with the record is an answer.
+    #[inline]
+    pub(crate) fn split<'a>(
+        &'a mut self,
+        record: &Record<'a>,
+        known: &Known,
+        tables: &mut Tables,
+    ) -> Result<Result<(usize, &'a [u8]), Rejected>, Error> {
+        let Some(framed) = self.framed(record) else { return Ok(Ok((OWN, &[]))) };
+        let Framed { schema, message, payload, repeated } = match self.splitter.split(&framed) {
+            Ok(framed) => framed,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        let number = match &self.last {
+            Some(last) if repeated => last,
+            _ => {
+                let found = match schema {
+                    // The splitter's own mistake aside, a value that names nothing is of the pipeline's schema.
+                    None => Ok(OWN),
+                    Some(reference)
+                        if self.fingerprint.is_some_and(|own| reference == Reference::AvroFingerprint(own)) =>
+                    {
+                        Ok(OWN)
+                    }
+                    Some(reference) => {
+                        let place = (reference, message);
+                        let version = known.get(&reference);
+                        let found = match (self.found.get(&place), version) {
+                            (Some(found), _) => found.clone(),
+                            (None, Some(Ok(version))) => {
+                                let named = (self.format == Format::Protobuf).then(|| tables.reader_name());
+                                let schema = version.written.schema(message, named);
+                                let found = match schema {
+                                    Ok(schema) => tables.writer(schema)?,
+                                    Err(rejected) => Err(rejected),
+                                };
+                                self.found.insert(place, found.clone());
+                                found
+                            }
+                            (None, Some(Err(rejected))) => Err(rejected.clone()),
+                            (None, None) if known.len() >= NAMED_MAX => {
+                                let message = format!("the records of its event name more than {NAMED_MAX} schemas");
+                                Err(unknown(message))
+                            }
+                            (None, None) => return Err(Error::Unasked { reference: reference.to_string() }),
+                        };
+                        if found.is_ok() {
+                            let number = version.and_then(|version| version.as_ref().ok()?.number);
+                            self.used.insert((reference, number));
+                        }
+                        found
+                    }
+                };
+                self.last.insert(found)
+            }
+        };
+        Ok(match number {
+            Ok(number) => Ok((*number, payload)),
+            Err(rejected) => Err(rejected.clone()),
+        })
+    }
+
+    /// The schemas that values of the event were read with.
+    pub(crate) fn versions(&self) -> Vec<SchemaVersion> {
+        let version = |(reference, number): &(Reference, Option<u32>)| SchemaVersion {
+            id: reference.id(),
+            version: number.map_or(0, u64::from),
+        };
+        self.used.iter().map(version).collect()
+    }
+
+    /// What a record names a schema by, in the registry's own spelling; none where it names none.
+    pub(crate) fn schema_id(&self, record: &Record<'_>) -> Option<String> {
+        if let Some(said) = record.value_schema() {
+            return said.schema_id.clone();
+        }
+        let reference = self.splitter.reference(&self.framed(record)?).ok()??;
+        Some(reference.id())
+    }
+
+    fn is_own(&self, reference: Reference) -> bool {
+        matches!((reference, self.fingerprint), (Reference::AvroFingerprint(crc), Some(own)) if crc == own)
+    }
+
+    /// A record's value with what is said of its framing; nothing where it has none.
+    #[inline]
+    fn framed<'a>(&self, record: &Record<'a>) -> Option<framing::Record<'a>> {
+        let value = record.value()?;
+        let schema_header = match self.splitter.reads_header() {
+            true => record.headers().filter(|(name, _)| *name == VALUE_HEADER).last().and_then(|(_, value)| value),
+            false => None,
+        };
+        let unwrapped = record.value_schema().and_then(|said| match (&said.data_format, &said.schema_id) {
+            (None, None) => None,
+            (format, id) => Some(Unwrapped {
+                data_format: format.as_deref().unwrap_or_default(),
+                schema_id: id.as_deref().unwrap_or_default(),
+            }),
+        });
+        Some(framing::Record { value, schema_header, unwrapped })
+    }
+}

@@ -1,0 +1,226 @@
+//! A schema in a registry: its newest version makes the columns, and what records name beyond it comes behind them.
+
+use staging::dead_letter::Class;
+
+use crate::topic::{Topic, all};
+
+const FRAMED: &str = "framing = \"confluent\"\nschema = { registry = \"main\", name = \"orders\"";
+
+fn protobuf() -> String {
+    format!("format = \"protobuf\"\n{FRAMED}, message = \"shop.Order\" }}")
+}
+
+fn avro() -> String {
+    format!("format = \"avro\"\n{FRAMED} }}")
+}
+
+fn proto(body: &str) -> String {
+    format!("syntax = \"proto3\"; package shop; {body}")
+}
+
+fn record(fields: &str) -> String {
+    format!("{{\"type\": \"record\", \"name\": \"shop.Order\", \"fields\": [{fields}]}}")
+}
+
+/// Name, type and former sources of each column in the footer.
+fn footer(topic: &Topic) -> Vec<String> {
+    let columns = topic.footer().columns;
+    columns.iter().map(|c| format!("{} {} {} {}", c.name, c.data_type, c.source, c.former.join(","))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_of_protobuf_are_united_by_number_and_new_columns_come_last() {
+    let newest = proto("message Order { string id = 1; Line line = 2; } message Line { string sku = 1; }");
+    // Between them a field was renamed, one is wider, some are new, one of them deep inside.
+    let other = proto(
+        "message Order { string order_id = 1; repeated int32 marks = 4; Line line = 2; optional bool gift = 3; }
+         message Line { string article = 1; int64 qty = 2; }",
+    );
+    let files =
+        [("registry/orders.proto", newest.as_str()), ("registry/1.proto", &newest), ("registry/2.proto", &other)];
+    let topic = Topic::of(&files, &protobuf(), "[table.columns]\nk = \"@key\"").await.unwrap();
+    let values = [
+        "00 00000001 00 0a0161 12030a0178",
+        "00 00000002 00 0a0162 1205 0a01791007 1801 22020102",
+        "00 00000002 00 0a0163",
+    ];
+    topic.handle(all(&values)).await.unwrap();
+    assert_eq!(topic.dead(), []);
+    assert_eq!(
+        topic.rows(),
+        [
+            "0: id=a line={sku: x, qty: NULL} marks=NULL gift=NULL k=NULL",
+            "1: id=b line={sku: y, qty: 7} marks=[1, 2] gift=true k=NULL",
+            "2: id=c line=NULL marks=[] gift=NULL k=NULL"
+        ]
+    );
+    assert_eq!(
+        footer(&topic),
+        [
+            "id string value:1 ",
+            "line struct<sku: string, qty: long> value:2 ",
+            "k binary @key ",
+            "marks list<int> value:4 ",
+            "gift boolean value:3 "
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renamed_field_of_avro_stays_one_column_whichever_version_is_met_first() {
+    let first = record("{\"name\": \"name\", \"type\": \"string\"}, {\"name\": \"qty\", \"type\": \"int\"}");
+    let second = record(
+        "{\"name\": \"unit\", \"type\": [\"null\", \"string\"], \"default\": null},
+         {\"name\": \"label\", \"type\": \"string\", \"aliases\": [\"name\"]}, {\"name\": \"qty\", \"type\": \"long\"}",
+    );
+    let values = ["00 00000001 0261 02", "00 00000002 00 0262 04", "00 00000002 02 0278 0262 04"];
+    let check = async |newest: &str, rows: [&str; 3], columns: [&str; 3]| {
+        let files = [("registry/orders.avsc", newest), ("registry/1.avsc", &first), ("registry/2.avsc", &second)];
+        let topic = Topic::of(&files, &avro(), "").await.unwrap();
+        topic.handle(all(&values)).await.unwrap();
+        assert_eq!((topic.dead(), topic.rows()), (Vec::new(), rows.map(str::to_owned).to_vec()));
+        assert_eq!(footer(&topic), columns);
+    };
+    let rows = ["0: label=a qty=1 unit=NULL", "1: label=b qty=2 unit=NULL", "2: label=b qty=2 unit=x"];
+    let columns = ["label string value:label value:name", "qty long value:qty ", "unit string value:unit "];
+    check(&first, rows, columns).await;
+    let rows = ["0: unit=NULL label=a qty=1", "1: unit=NULL label=b qty=2", "2: unit=x label=b qty=2"];
+    let columns = ["unit string value:unit ", "label string value:label value:name", "qty long value:qty "];
+    check(&second, rows, columns).await;
+}
+
+/// What the file says of a field holds under the name that it gets later.
+#[tokio::test(start_paused = true)]
+async fn what_is_left_out_or_hashed_stays_so_after_a_rename() {
+    let field = |name: &str, more: &str| format!("{{\"name\": \"{name}\", \"type\": \"string\"{more}}}");
+    let first = record(&format!("{}, {}, {}", field("ssn", ""), field("mail", ""), field("n", "")));
+    let second = record(&format!(
+        "{}, {}, {}",
+        field("social", ", \"aliases\": [\"ssn\"]"),
+        field("address", ", \"aliases\": [\"mail\"]"),
+        field("n", "")
+    ));
+    let files = [("registry/orders.avsc", first.as_str()), ("registry/1.avsc", &first), ("registry/2.avsc", &second)];
+    let table = "exclude = [\"ssn\"]\n[table.columns]\nmail = { pii = \"last4\" }";
+    let topic = Topic::of(&files, &avro(), table).await.unwrap();
+    topic
+        .handle(all(&["00 00000001 0231 10 3132333435363738 026e", "00 00000002 0232 10 3132333435363738 026d"]))
+        .await
+        .unwrap();
+    assert_eq!(
+        (topic.dead(), topic.rows()),
+        (Vec::new(), vec!["0: mail=5678 n=n".to_owned(), "1: mail=5678 n=m".to_owned()])
+    );
+    assert_eq!(footer(&topic)[0], "mail string value:address|last4 value:mail|last4");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_whose_fields_can_not_be_columns_is_incompatible_and_others_flow() {
+    let newest = proto("message Order { string id = 1; }");
+    // A name that Iceberg reserves; and a number where there was text.
+    let clash = proto("message Order { string id = 1; string _pos = 2; }");
+    let other = proto("message Order { int32 id = 1; int32 qty = 3; }");
+    let files = [
+        ("registry/orders.proto", newest.as_str()),
+        ("registry/1.proto", &newest),
+        ("registry/2.proto", &clash),
+        ("registry/3.proto", &other),
+    ];
+    let topic = Topic::of(&files, &protobuf(), "").await.unwrap();
+    topic
+        .handle(all(&[
+            "00 00000001 00 0a0161",
+            "00 00000002 00 0a0162",
+            "00 00000003 00 0801",
+            "00 00000001 00 0a0163",
+        ]))
+        .await
+        .unwrap();
+    assert_eq!(topic.dead(), [(1, Class::IncompatibleSchema), (2, Class::IncompatibleSchema)]);
+    let letters = topic.letters();
+    assert!(letters[0].message.contains("`_pos`"), "{}", letters[0].message);
+    assert!(letters[1].message.contains("`id`"), "{}", letters[1].message);
+    assert_eq!(topic.rows(), ["0: id=a", "3: id=c"], "they bring no columns either");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_file_says_of_unknown_fields_goes_before_their_columns() {
+    let newest = proto("message Order { string id = 1; }");
+    let other = proto("message Order { string id = 1; string note = 2; }");
+    let files =
+        [("registry/orders.proto", newest.as_str()), ("registry/1.proto", &newest), ("registry/2.proto", &other)];
+    let check = async |unknown: &str, row: &str, dead: &[(i64, Class)]| {
+        let topic = Topic::of(&files, &protobuf(), &format!("unknown_fields = \"{unknown}\"")).await.unwrap();
+        topic.handle(all(&["00 00000001 00 0a0161", "00 00000002 00 0a0162 120178"])).await.unwrap();
+        assert_eq!((topic.rows().last().unwrap().as_str(), topic.dead()), (row, dead.to_vec()), "{unknown}");
+    };
+    check("add", "1: id=b note=x", &[]).await;
+    check("ignore", "1: id=b", &[]).await;
+    check("rest", "1: id=b _rest={2: EgF4}", &[]).await;
+    check("dead-letter", "0: id=a", &[(1, Class::IncompatibleSchema)]).await;
+}
+
+/// O-27, and what there was before it.
+#[tokio::test(start_paused = true)]
+async fn what_is_new_deep_inside_a_record_gets_its_column_there() {
+    let with = |cust: &str, item: &str, attr: &str| {
+        record(&format!(
+            "{{\"name\": \"id\", \"type\": \"int\"}},
+             {{\"name\": \"cust\", \"type\": {{\"type\": \"record\", \"name\": \"Cust\", \"fields\": [
+                {{\"name\": \"cid\", \"type\": \"int\"}}{cust}]}}}},
+             {{\"name\": \"items\", \"type\": {{\"type\": \"array\", \"items\": {{\"type\": \"record\", \"name\": \"Item\",
+                \"fields\": [{{\"name\": \"sku\", \"type\": \"string\"}}{item}]}}}}}},
+             {{\"name\": \"attr\", \"type\": {{\"type\": \"map\", \"values\": {{\"type\": \"record\", \"name\": \"Attr\",
+                \"fields\": [{{\"name\": \"v\", \"type\": \"int\"}}{attr}]}}}}}}"
+        ))
+    };
+    let older = with("", "", "");
+    let newer = with(
+        ", {\"name\": \"det\", \"type\": {\"type\": \"record\", \"name\": \"Det\", \"fields\": [{\"name\": \"mail\", \"type\": \"string\"}]}}",
+        ", {\"name\": \"qty\", \"type\": [\"null\", \"int\"]}",
+        ", {\"name\": \"u\", \"type\": \"string\"}",
+    );
+    let files = [("registry/orders.avsc", older.as_str()), ("registry/1.avsc", &older), ("registry/2.avsc", &newer)];
+    let topic = Topic::of(&files, &avro(), "").await.unwrap();
+    let values = [
+        "00 00000002 02 0a 066d4078 04 0261 00 0262 02 04 00 02 026b 02 04636d 00",
+        "00 00000001 04 0c 02 0263 00 02 026b 04 00",
+    ];
+    topic.handle(all(&values)).await.unwrap();
+    assert_eq!(topic.dead(), []);
+    assert_eq!(
+        topic.columns(),
+        [
+            "id int",
+            "cust struct<cid: int, det: struct<mail: string>>",
+            "items list<struct<sku: string, qty: int>>",
+            "attr map<string, struct<v: int, u: string>>"
+        ]
+    );
+    assert_eq!(
+        topic.rows(),
+        [
+            "0: id=1 cust={cid: 5, det: {mail: m@x}} items=[{sku: a, qty: NULL}, {sku: b, qty: 2}] attr={k: {v: 1, u: cm}}",
+            "1: id=2 cust={cid: 6, det: NULL} items=[{sku: c, qty: NULL}] attr={k: {v: 2, u: NULL}}"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_that_is_not_there_or_of_another_format_is_refused_before_there_is_an_event() {
+    let check = async |file: &str, text: &str, value: &str, words: &str| {
+        let error = Topic::of(&[(file, text)], value, "").await.err().map(|error| error.to_string());
+        let error = error.unwrap_or_default();
+        assert!(error.contains(words) && error.contains("`orders`"), "{error}");
+    };
+    let text = "syntax = \"proto3\"; message A { int32 a = 1; } message B { int32 b = 1; }";
+    let unnamed = format!("format = \"protobuf\"\n{FRAMED} }}");
+    check("registry/others.proto", text, &protobuf(), "not known to the registry `main`").await;
+    check("registry/orders.proto", text, &unnamed, "nothing says which").await;
+    check("registry/orders.proto", text, &protobuf(), "no message `shop.Order`").await;
+    check("registry/orders.proto", text, &avro(), "of protobuf, and the pipeline reads avro").await;
+    check("registry/orders.avsc", "{", &avro(), "not usable").await;
+    let named = "format = \"protobuf\"\nframing = \"auto\"\n\
+        schema = { registries = [\"main\"], name = \"orders\", message = \"B\" }";
+    assert!(Topic::of(&[("registry/orders.proto", text)], named, "").await.is_ok());
+}

@@ -1,0 +1,323 @@
+//! Two versions of a schema as one, that records of both can be read as.
+
+use std::collections::HashSet;
+
+use super::program::Side;
+use super::resolve::Least;
+use super::run::skip;
+use super::schema::{Enum, Field, Logical, Name, Record, Schema, Shape, Type, unqualified};
+use super::wire::Reader;
+
+impl Schema {
+    /// This schema with the fields of another version that it lacks, at any depth, behind its own, null where a record has none. A
+    /// field that the other version lacks may be null, unless it has a default; one that the other has renamed has its name, and
+    /// the earlier one as an alias. Numbers that are wider there are wider here, enums have the symbols of both, and what may be
+    /// null in one may be. What is of another kind there stays as it is here. Nothing where that changes nothing.
+    pub(crate) fn united(&self, other: &Self) -> Option<Self> {
+        // The other's types behind our own: whatever is new leads to them.
+        let shift = self.types.len();
+        let mut types = self.types.clone();
+        types.extend(other.types.iter().cloned().map(|mut of| {
+            moved(&mut of.shape, shift);
+            of
+        }));
+        let digest = format!("{}+{}", self.digest, other.digest);
+        let schema = Self { types, root: self.root, part: self.part, digest };
+        let mut uniter = Uniter { schema, open: Vec::new(), changed: false };
+        uniter.schema.root = uniter.join(self.root, shift + other.root);
+        let mut seen = HashSet::new();
+        while let Some((own, new)) = uniter.open.pop() {
+            if seen.insert((own, new)) {
+                uniter.merge(own, new);
+            }
+        }
+        uniter.changed.then(|| uniter.finish())
+    }
+}
+
+/// A type whose types stand so many places further on.
+fn moved(shape: &mut Shape, by: usize) {
+    match shape {
+        Shape::Record(record) => record.fields.iter_mut().for_each(|field| field.of += by),
+        Shape::Array(of) | Shape::Map(of) => *of += by,
+        Shape::Union(branches) => branches.iter_mut().for_each(|of| *of += by),
+        _ => {}
+    }
+}
+
+struct Uniter {
+    schema: Schema,
+    /// Pairs of types that are to be merged: ours, and the other's.
+    open: Vec<(usize, usize)>,
+    changed: bool,
+}
+
+impl Uniter {
+    fn shape(&self, id: usize) -> &Shape {
+        self.schema.shape(id)
+    }
+
+    fn add(&mut self, shape: Shape) -> usize {
+        self.schema.types.push(Type { shape, logical: None });
+        self.schema.types.len() - 1
+    }
+
+    fn null_of(&self, branches: &[usize]) -> Option<usize> {
+        branches.iter().position(|branch| matches!(self.shape(*branch), Shape::Null))
+    }
+
+    /// The type that stands where one of ours and one of the other's did.
+    fn join(&mut self, own: usize, new: usize) -> usize {
+        match (self.shape(own).clone(), self.shape(new).clone()) {
+            (Shape::Union(branches), Shape::Union(others)) => {
+                for other in &others {
+                    match branches.iter().find(|branch| self.is_same(**branch, *other)) {
+                        Some(branch) => self.open.push((*branch, *other)),
+                        // A second type would make a struct of the column.
+                        None if self.several(&branches) && !matches!(self.shape(*other), Shape::Null) => {
+                            self.extend(own, *other);
+                        }
+                        None => {}
+                    }
+                }
+                if self.null_of(&others).is_some() && self.null_of(&branches).is_none() {
+                    let null = self.add(Shape::Null);
+                    self.extend(own, null);
+                }
+                own
+            }
+            (Shape::Union(branches), _) => {
+                if let Some(branch) = branches.iter().find(|branch| self.is_same(**branch, new)) {
+                    self.open.push((*branch, new));
+                }
+                own
+            }
+            (Shape::Null, _) => own,
+            (_, Shape::Union(others)) => {
+                if let Some(other) = others.iter().find(|other| self.is_same(own, **other)) {
+                    self.open.push((own, *other));
+                }
+                match self.null_of(&others) {
+                    Some(_) => self.optional(own),
+                    None => own,
+                }
+            }
+            (_, Shape::Null) => self.optional(own),
+            _ => {
+                self.open.push((own, new));
+                own
+            }
+        }
+    }
+
+    fn several(&self, branches: &[usize]) -> bool {
+        branches.iter().filter(|branch| !matches!(self.shape(**branch), Shape::Null)).count() > 1
+    }
+
+    /// One more branch of a union.
+    fn extend(&mut self, union: usize, branch: usize) {
+        if let Some(Type { shape: Shape::Union(branches), .. }) = self.schema.types.get_mut(union) {
+            branches.push(branch);
+            self.changed = true;
+        }
+    }
+
+    /// A type that may be null too, its own values first: what is a default of it has zero in front.
+    fn optional(&mut self, of: usize) -> usize {
+        match self.shape(of) {
+            Shape::Null => of,
+            Shape::Union(branches) if self.null_of(branches).is_some() => of,
+            Shape::Union(_) => {
+                let null = self.add(Shape::Null);
+                self.extend(of, null);
+                of
+            }
+            _ => {
+                self.changed = true;
+                let null = self.add(Shape::Null);
+                self.add(Shape::Union(vec![of, null]))
+            }
+        }
+    }
+
+    /// Whether values of both may be read as one type.
+    fn is_same(&self, own: usize, new: usize) -> bool {
+        match (self.shape(own), self.shape(new)) {
+            (Shape::Record(Record { name: own, .. }), Shape::Record(Record { name: new, .. }))
+            | (Shape::Enum(Enum { name: own, .. }), Shape::Enum(Enum { name: new, .. })) => is_named(own, new),
+            (Shape::Fixed(own), Shape::Fixed(new)) => is_named(&own.name, &new.name),
+            (Shape::Int, Shape::Long) | (Shape::Float, Shape::Double) => true,
+            (own, new) => std::mem::discriminant(own) == std::mem::discriminant(new),
+        }
+    }
+
+    /// Takes into one of our types what the other's has more.
+    fn merge(&mut self, own: usize, new: usize) {
+        if !self.is_same(own, new) {
+            return;
+        }
+        match (self.shape(own).clone(), self.shape(new).clone()) {
+            (Shape::Record(record), Shape::Record(other)) => {
+                let record = self.record(record, &other);
+                self.set(own, Shape::Record(record));
+            }
+            (Shape::Enum(values), Shape::Enum(others)) => {
+                let more: Vec<String> =
+                    others.symbols.into_iter().filter(|symbol| !values.symbols.contains(symbol)).collect();
+                if !more.is_empty() {
+                    self.changed = true;
+                    let symbols = values.symbols.iter().cloned().chain(more).collect();
+                    self.set(own, Shape::Enum(Enum { symbols, ..values }));
+                }
+            }
+            (Shape::Array(items), Shape::Array(others)) => {
+                let joined = self.join(items, others);
+                self.set(own, Shape::Array(joined));
+            }
+            (Shape::Map(values), Shape::Map(others)) => {
+                let joined = self.join(values, others);
+                self.set(own, Shape::Map(joined));
+            }
+            _ => self.widen(own, new),
+        }
+    }
+
+    /// A number of more digits.
+    fn widen(&mut self, own: usize, new: usize) {
+        let wide = self.schema.at(new).clone();
+        let Some(of) = self.schema.types.get_mut(own) else { return };
+        match (&of.shape, of.logical, &wide.shape, wide.logical) {
+            (Shape::Int, None, Shape::Long, None) | (Shape::Float, None, Shape::Double, None) => *of = wide,
+            (
+                _,
+                Some(Logical::Decimal { precision, scale }),
+                _,
+                Some(Logical::Decimal { precision: more, scale: same }),
+            ) if more > precision && scale == same => {
+                of.logical = wide.logical;
+            }
+            _ => return,
+        }
+        self.changed = true;
+    }
+
+    fn set(&mut self, id: usize, shape: Shape) {
+        if let Some(of) = self.schema.types.get_mut(id) {
+            of.shape = shape;
+        }
+    }
+
+    fn record(&mut self, mut record: Record, other: &Record) -> Record {
+        // By name first: an alias takes none that another field has the name of.
+        let named = |name: &String| other.fields.iter().position(|field| field.name == *name);
+        let mut places: Vec<Option<usize>> = record.fields.iter().map(|field| named(&field.name)).collect();
+        for (field, place) in record.fields.iter().zip(0..) {
+            if places.get(place) != Some(&None) {
+                continue;
+            }
+            let renamed = |(at, theirs): (usize, &Field)| {
+                let is_it = theirs.aliases.contains(&field.name) || field.aliases.contains(&theirs.name);
+                (is_it && !places.contains(&Some(at))).then_some(at)
+            };
+            if let Some(at) = other.fields.iter().enumerate().find_map(renamed)
+                && let Some(place) = places.get_mut(place)
+            {
+                *place = Some(at);
+            }
+        }
+        for (field, place) in record.fields.iter_mut().zip(&places) {
+            match place.and_then(|place| other.fields.get(place)) {
+                Some(theirs) => {
+                    self.rename(field, theirs);
+                    let joined = self.join(field.of, theirs.of);
+                    self.retype(field, joined);
+                }
+                None if !matches!(field.default, Some(Ok(_))) => {
+                    let optional = self.optional(field.of);
+                    field.of = optional;
+                    field.default = Some(Ok(self.null(optional)));
+                    self.changed = true;
+                }
+                None => {}
+            }
+        }
+        for (_, theirs) in other.fields.iter().enumerate().filter(|(at, _)| !places.contains(&Some(*at))) {
+            self.changed = true;
+            let of = self.optional(theirs.of);
+            record.fields.push(Field { of, default: Some(Ok(self.null(of))), ..theirs.clone() });
+        }
+        for alias in std::iter::once(&other.name.full).chain(&other.name.aliases) {
+            if unqualified(alias) != unqualified(&record.name.full) && !record.name.aliases.contains(alias) {
+                record.name.aliases.push(alias.clone());
+            }
+        }
+        record
+    }
+
+    /// The newer name of a field, with the others that it had.
+    fn rename(&mut self, field: &mut Field, theirs: &Field) {
+        let before = (field.name.clone(), field.aliases.len());
+        let names: Vec<String> =
+            [&field.name, &theirs.name].into_iter().chain(&theirs.aliases).chain(&field.aliases).cloned().collect();
+        if theirs.aliases.contains(&field.name) {
+            field.name.clone_from(&theirs.name);
+        }
+        for name in names {
+            if name != field.name && !field.aliases.contains(&name) {
+                field.aliases.push(name);
+            }
+        }
+        field.aliases.retain(|alias| *alias != field.name);
+        if field.doc.is_none() {
+            field.doc.clone_from(&theirs.doc);
+        }
+        self.changed |= before != (field.name.clone(), field.aliases.len());
+    }
+
+    /// Gives a field another type, of whose first branch its default is then.
+    fn retype(&self, field: &mut Field, of: usize) {
+        if of != field.of
+            && let Some(Ok(default)) = &mut field.default
+            && matches!(self.shape(of), Shape::Union(_))
+        {
+            default.insert(0, 0);
+        }
+        field.of = of;
+    }
+
+    /// Null as a value of a type that may be.
+    fn null(&self, of: usize) -> Vec<u8> {
+        match self.shape(of) {
+            // Branches are numbered by zigzag varints; nobody's union has as many as two bytes of them.
+            Shape::Union(branches) => vec![u8::try_from(2 * self.null_of(branches).unwrap_or(0)).unwrap_or(0)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The schema, whose defaults are still values of their types: one of a record that got more fields is none any more.
+    fn finish(self) -> Schema {
+        let mut schema = self.schema;
+        let side = Side { least: Least::of(&schema), schema: schema.clone() };
+        for of in &mut schema.types {
+            let Shape::Record(record) = &mut of.shape else { continue };
+            for field in &mut record.fields {
+                let Some(Ok(bytes)) = &field.default else { continue };
+                let mut reader = Reader::new(bytes, bytes.len());
+                let is_one = skip(&side, field.of, &mut reader, 0).and_then(|()| reader.finish()).is_ok();
+                if !is_one {
+                    field.default = Some(Err("another version of its type has more fields".to_owned()));
+                }
+            }
+        }
+        schema
+    }
+}
+
+/// Whether two names are of one type, as resolution has it: without their namespaces, or by an earlier one.
+fn is_named(own: &Name, new: &Name) -> bool {
+    let is = |one: &str, other: &Name| {
+        unqualified(one) == unqualified(&other.full)
+            || other.aliases.iter().any(|alias| unqualified(alias) == unqualified(one))
+    };
+    is(&own.full, new) || is(&new.full, own)
+}

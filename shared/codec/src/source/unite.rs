@@ -1,0 +1,89 @@
+//! Two versions of a schema as one, where fields are found by what a rename leaves alone.
+
+use std::collections::HashSet;
+
+use pipeline::types::Type;
+
+use super::{Comparable, Kind, ROOT, Schema, Single, Value};
+
+/// More records than this are no schema's: each version that is united may bring its own.
+const RECORDS_MAX: usize = 100_000;
+
+impl Schema {
+    /// This schema with the fields of another version that it lacks, at any depth, behind its own; numbers that are wider there are
+    /// wider here. What is of another kind there stays as it is here. Nothing where that changes nothing.
+    pub(crate) fn united(&self, other: &Self) -> Option<Self> {
+        if self.records.len() + other.records.len() > RECORDS_MAX {
+            return None;
+        }
+        let shift = self.records.len();
+        let mut united = self.clone();
+        united.records.extend(other.records.iter().cloned().map(|mut record| {
+            record.fields.iter_mut().for_each(|field| moved(&mut field.value, shift));
+            record
+        }));
+        let mut changed = false;
+        let mut open = vec![(ROOT, shift + ROOT)];
+        let mut seen = HashSet::new();
+        while let Some((own, new)) = open.pop() {
+            if !seen.insert((own, new)) {
+                continue;
+            }
+            let theirs = united.records.get(new).map(|record| record.fields.clone()).unwrap_or_default();
+            let Some(record) = united.records.get_mut(own) else { continue };
+            for field in theirs {
+                match record.fields.iter_mut().find(|known| known.id == field.id) {
+                    Some(known) => changed |= widened(&mut known.value, &field.value, &mut open),
+                    None => {
+                        changed = true;
+                        record.fields.push(field);
+                    }
+                }
+            }
+        }
+        changed.then_some(united)
+    }
+}
+
+/// A value whose records stand so many places further on.
+fn moved(value: &mut Value, by: usize) {
+    match &mut value.kind {
+        Kind::Record(record) | Kind::Map(record) => *record += by,
+        Kind::List(element) => moved(element, by),
+        Kind::Single(Single { within, .. }) => *within = within.map(|record| record + by),
+    }
+}
+
+/// Whether a value takes more than before, once it takes the other's, too. Records in both are left in `open`.
+fn widened(own: &mut Value, other: &Value, open: &mut Vec<(usize, usize)>) -> bool {
+    match (&mut own.kind, &other.kind) {
+        (Kind::Record(own), Kind::Record(other)) | (Kind::Map(own), Kind::Map(other)) => {
+            open.push((*own, *other));
+            false
+        }
+        (Kind::List(own), Kind::List(other)) => widened(own, other, open),
+        (Kind::Single(own), Kind::Single(other)) if own.within.is_none() && other.within.is_none() => {
+            let mut changed = false;
+            if let (Some(Comparable::Enum(own)), Some(Comparable::Enum(other))) =
+                (&mut own.comparable, &other.comparable)
+            {
+                for name in &other.names {
+                    if !own.names.iter().any(|(known, _)| *known == name.0) {
+                        own.names.push(name.clone());
+                    }
+                }
+            }
+            let wider = match (&own.default, &other.default) {
+                (Ok(Type::Int), Ok(Type::Long)) => Some(Type::Long),
+                (Ok(Type::Float), Ok(Type::Double)) => Some(Type::Double),
+                _ => None,
+            };
+            if let (Some(wider), false) = (wider, matches!(own.comparable, Some(Comparable::Enum(_)))) {
+                own.default = Ok(wider);
+                changed = true;
+            }
+            changed
+        }
+        _ => false,
+    }
+}
