@@ -10,20 +10,16 @@ use registry::{Limits, Registries, Source};
 
 use crate::Error;
 
-/// The registries that a pipeline's records name schemas of. `variable` looks the variables up that secrets are in. Nothing is asked
-/// yet.
-///
-/// They are those that the pipeline's schema is in, in its order. Where that is a file, they are all of the environment's, by name;
-/// none where records are bare and no mapping takes framings off, for then nobody is asked.
+/// The registries of the environment that a pipeline's records name schemas of, with their names. They are those that the pipeline's
+/// schema is in, in its order. Where that is a file, they are all of the environment's, by name; none where records are bare and no
+/// mapping takes framings off, for then nobody is asked.
 ///
 /// # Errors
-/// [`Error::Registry`] where one can't be used, [`Error::NoRegistry`] where a framing takes one and there is none.
-pub async fn registries(
-    pipeline: &Pipeline,
-    environment: &Environment,
-    variable: &dyn Fn(&str) -> Option<String>,
-    clock: Arc<dyn Clock>,
-) -> Result<Registries, Error> {
+/// [`Error::NoRegistry`] where a framing takes one and there is none, [`Error::Registry`] where the environment has none of a name.
+pub fn registries_of<'e>(
+    pipeline: &'e Pipeline,
+    environment: &'e Environment,
+) -> Result<Vec<(&'e str, &'e Registry)>, Error> {
     let value = &pipeline.value;
     let names: Vec<&String> = match &value.schema {
         Schema::Registered { registries, .. } => registries.iter().collect(),
@@ -34,13 +30,30 @@ pub async fn registries(
         let needs = "records of this framing name schemas that are kept in one".to_owned();
         return Err(Error::NoRegistry { needs });
     }
-    let mut sources: Vec<Arc<dyn Source>> = Vec::with_capacity(names.len());
-    for name in names {
-        let unusable = |why: String| Error::Registry { name: name.clone(), why };
-        let settings = environment.registries.get(name);
-        let settings = settings
-            .ok_or_else(|| unusable(format!("the environment `{}` has no registry of that name", environment.name)))?;
-        sources.push(source(name, settings, variable).await.map_err(unusable)?);
+    let found = |name: &'e String| match environment.registries.get(name) {
+        Some(settings) => Ok((name.as_str(), settings)),
+        None => {
+            let why = format!("the environment `{}` has no registry of that name", environment.name);
+            Err(Error::Registry { name: name.clone(), why })
+        }
+    };
+    names.into_iter().map(found).collect()
+}
+
+/// The registries of [`registries_of`] as one. `variable` looks the variables up that secrets are in. Nothing is asked yet.
+///
+/// # Errors
+/// As [`registries_of`]; [`Error::Registry`] where one can't be used.
+pub async fn registries(
+    pipeline: &Pipeline,
+    environment: &Environment,
+    variable: &dyn Fn(&str) -> Option<String>,
+    clock: Arc<dyn Clock>,
+) -> Result<Registries, Error> {
+    let mut sources: Vec<Arc<dyn Source>> = Vec::new();
+    for (name, settings) in registries_of(pipeline, environment)? {
+        let made = source(name, settings, variable).await;
+        sources.push(made.map_err(|why| Error::Registry { name: name.to_owned(), why })?);
     }
     Ok(Registries::new(sources, clock, Limits::default()))
 }

@@ -126,7 +126,7 @@ pub(crate) async fn existing_store(
     session: &Session<'_>,
 ) -> Result<Arc<dyn Store>, Failure> {
     match &environment.store {
-        Location::File(root) if !root.is_dir() => Ok(Arc::new(nowhere::Nowhere)),
+        Location::File(root) if !root.is_dir() => Ok(Arc::new(nowhere::Nowhere(Arc::clone(&session.clock)))),
         _ => store(environment, session).await,
     }
 }

@@ -1,6 +1,8 @@
 //! Every fault of a project's files at once: of `frazil.toml`, of pipeline files, and of what they name. Nothing but files
 //! is looked at.
 
+mod schema;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,15 +10,18 @@ use std::sync::Arc;
 use codec::columns::{self, About, Columns};
 use codec::payload::Schema;
 use iceberg::spec::{PartitionSpec, SchemaRef, SortOrder};
+use model::clock::Clock;
 use pipeline::Fault;
 use pipeline::environment::{self, Environment};
 use pipeline::fault::code;
 use pipeline::file::{self, Examined};
 use pipeline::glob;
-use pipeline::resolved::{self, Pipeline, Table, TableName};
+use pipeline::resolved::{Pipeline, Table, TableName};
 use table::data_file;
 use table::schema::Column;
 use table::{partition, sort};
+
+use schema::Found;
 
 use crate::Session;
 use crate::environment::{absolute, misread};
@@ -42,6 +47,16 @@ pub(crate) struct Examinee {
     pub(crate) faults: Vec<Fault>,
     /// What it comes to, where nothing is wrong.
     pub(crate) resolved: Option<Resolved>,
+    /// Why a registry could not be asked for the schema.
+    unanswered: Option<Failure>,
+}
+
+/// Who may be asked for a schema.
+pub(crate) struct Asked {
+    /// Whether registries are that are not folders.
+    pub(crate) services: bool,
+    pub(crate) variable: fn(&str) -> Option<String>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// What a pipeline comes to.
@@ -68,11 +83,19 @@ impl Resolved {
 }
 
 impl Examination {
-    /// Looks at one pipeline, by name or path, or at all there are.
+    /// Looks at one pipeline, by name or path, or at all there are. Where no service is asked, what depends on a schema that one
+    /// keeps is not looked at.
     ///
     /// # Errors
-    /// When no such environment or pipeline is there, or a file can't be read: then nothing can be said.
-    pub(crate) fn of(wanted: Option<&str>, all: bool, session: &Session<'_>) -> Result<Self, Failure> {
+    /// When no such environment or pipeline is there, or a file can't be read, or a registry not asked that may be: then nothing
+    /// can be said.
+    pub(crate) async fn of(
+        wanted: Option<&str>,
+        all: bool,
+        services: bool,
+        session: &Session<'_>,
+    ) -> Result<Self, Failure> {
+        let mut asks = Asked { services, variable: session.variable, clock: Arc::clone(&session.clock) };
         let (environment, mut faults) = chosen(session)?;
         faults.extend(client_settings(&environment));
         let mut folders = environment.pipeline_folders(&session.folder);
@@ -94,9 +117,12 @@ impl Examination {
         paths.extend(asked.clone());
         let mut pipelines: Vec<Examinee> = Vec::new();
         for path in paths {
-            match examine(&path, &environment) {
+            // Of others only their topics are asked for.
+            let is_asked = asked.as_ref().is_none_or(|asked| *asked == path);
+            asks.services = services && is_asked;
+            match Box::pin(examine(&path, &environment, &asks)).await {
+                Ok(Examinee { unanswered: Some(failure), .. }) if is_asked => return Err(failure),
                 Ok(examinee) => pipelines.push(examinee),
-                // Of others only their topics are asked for.
                 Err(_) if asked.as_ref().is_some_and(|asked| *asked != path) => {}
                 Err(pipeline::Error::Faults(found)) => faults.extend(found),
                 // Named by a person it is a slip of the command; found in the folder it is the folder's fault.
@@ -177,29 +203,32 @@ fn client_settings(_: &Environment) -> Vec<Fault> {
 ///
 /// # Errors
 /// When it can't be read.
-pub(crate) fn examine(path: &Path, environment: &Environment) -> Result<Examinee, pipeline::Error> {
+pub(crate) async fn examine(
+    path: &Path,
+    environment: &Environment,
+    asked: &Asked,
+) -> Result<Examinee, pipeline::Error> {
     let examined = file::examine(path, environment)?;
     let mut faults = examined.faults.clone();
-    let resolved = resolve(&examined, environment, &mut faults);
+    let (schema, unanswered) = match schema::find(&examined, environment, asked, &mut faults).await {
+        Ok(schema) => (schema, None),
+        Err(failure) => (Found::Unknown, Some(failure)),
+    };
+    let resolved = match schema {
+        Found::Unknown => None,
+        Found::Wrong => resolve(&examined, environment, None, &mut faults),
+        Found::Usable(schema) => resolve(&examined, environment, Some(&schema), &mut faults),
+    };
     let resolved = resolved.filter(|_| faults.is_empty());
-    Ok(Examinee { path: path.to_owned(), examined, faults, resolved })
+    Ok(Examinee { path: path.to_owned(), examined, faults, resolved, unanswered })
 }
 
-fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Fault>) -> Option<Resolved> {
-    let is_there = !faults.iter().any(|fault| fault.code == code::SCHEMA_MISSING);
-    let load = |schema: &resolved::Schema| match &examined.pipeline {
-        Some(pipeline) => Schema::of(pipeline),
-        None => Schema::load(schema),
-    };
-    // Without a pipeline nothing is declared.
-    let named = examined.schema.as_ref().filter(|of| examined.pipeline.is_some() || **of != resolved::Schema::Declared);
-    let schema = match named.filter(|_| is_there).map(load)? {
-        Ok(schema) => Some(schema),
-        Err(error) => {
-            faults.push(schema_fault(examined, error));
-            None
-        }
-    };
+fn resolve(
+    examined: &Examined,
+    environment: &Environment,
+    schema: Option<&Schema>,
+    faults: &mut Vec<Fault>,
+) -> Option<Resolved> {
     let pipeline = examined.pipeline.as_ref()?;
     if let (Some(column), None) = (pipeline.hashed_column(), &environment.pii_salt) {
         let message = format!(
@@ -208,7 +237,7 @@ fn resolve(examined: &Examined, environment: &Environment, faults: &mut Vec<Faul
         );
         faults.push(examined.fault(&format!("table.columns.{column}.pii"), code::NO_SALT, message, None));
     }
-    let planned = schema.as_ref().map(|schema| columns::plan_tables(schema, pipeline));
+    let planned = schema.map(|schema| columns::plan_tables(schema, pipeline));
     let tables = match planned {
         Some(Ok(tables)) => Some(tables),
         Some(Err(found)) => {
@@ -354,44 +383,6 @@ fn made_of(pipeline: &Pipeline, columns: &Columns) -> Vec<Column> {
     fold::table_columns(&pipeline.table, rows)
 }
 
-/// What is wrong with a schema: in its own file where its compiler says where, else at what names it.
-fn schema_fault(examined: &Examined, error: codec::Error) -> Fault {
-    let place = match &examined.schema {
-        Some(resolved::Schema::Proto { .. }) => "value.schema.proto",
-        Some(resolved::Schema::Descriptor { .. }) => "value.schema.descriptor",
-        Some(resolved::Schema::Avro { .. }) => "value.schema.avsc",
-        Some(resolved::Schema::Json { .. }) => "value.schema.json_schema",
-        Some(resolved::Schema::Registered { .. } | resolved::Schema::Declared) | None => "value.schema.name",
-    };
-    match error {
-        codec::Error::UnknownMessage { ref nearest, .. } => {
-            examined.fault("value.schema.message", code::SCHEMA, error.to_string(), nearest.clone())
-        }
-        codec::Error::Schema { ref path, ref message } => match placed(message) {
-            Some((name, line, column, message)) => Fault {
-                file: path.with_file_name(name),
-                line,
-                column,
-                code: code::SCHEMA,
-                message: message.to_owned(),
-                nearest: None,
-            },
-            None => examined.fault(place, code::SCHEMA, error.to_string(), None),
-        },
-        error => {
-            let message = Failure::of(error.kind(), "", &error).message;
-            examined.fault(place, code::SCHEMA, message, None)
-        }
-    }
-}
-
-/// `employee.proto:3:13: what is wrong`.
-fn placed(message: &str) -> Option<(&str, usize, usize, &str)> {
-    let mut parts = message.splitn(4, ':');
-    let (name, line, column, rest) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    Some((name, line.parse().ok()?, column.parse().ok()?, rest.trim()))
-}
-
 /// The name that a message offers.
 fn nearest(message: &str) -> Option<String> {
     let (_, offered) = message.rsplit_once("did you mean `")?;
@@ -451,9 +442,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compilers_place_is_told_from_other_text() {
-        assert_eq!(placed("a.proto:3:13: expected a name"), Some(("a.proto", 3, 13, "expected a name")));
-        assert_eq!(placed("a.proto is written in an edition: x: y: z"), None);
+    fn the_name_that_is_offered_is_found() {
         assert_eq!(nearest("there is no `x`; did you mean `y`?"), Some("y".to_owned()));
         assert_eq!(nearest("there is no `x`"), None);
     }

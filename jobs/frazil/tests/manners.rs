@@ -25,6 +25,8 @@ mod files;
 mod planning;
 #[path = "manners/process.rs"]
 mod process;
+#[path = "manners/schemas.rs"]
+mod schemas;
 
 /// A folder to run commands in.
 struct Place {

@@ -12,7 +12,9 @@ mod program;
 pub mod registered;
 mod run;
 pub mod schema;
+mod single;
 mod unknown;
+mod way;
 mod wire;
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub mod code {
     pub const TOPIC_TAKEN: &str = "config.topic_taken";
     /// Values are hashed, and the environment names no salt.
     pub const NO_SALT: &str = "config.no_salt";
+    /// Records name schemas, and the environment has no registry.
+    pub const NO_REGISTRY: &str = "config.no_registry";
     /// A line of Kafka's client settings that can't be used.
     pub const CLIENT: &str = "config.client";
     /// A file cannot be read.

@@ -21,9 +21,9 @@ struct Body<'a> {
 }
 
 /// The check is done whatever it finds: that the files are not right is an answer, and no failure of the command.
-pub(crate) fn run(arguments: &arguments::Check, session: &mut Session<'_>) -> Result<Exit, Failure> {
+pub(crate) async fn run(arguments: &arguments::Check, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let wanted = arguments.pipeline.as_deref();
-    let examination = Examination::of(wanted, arguments.all || wanted.is_none(), session)?;
+    let examination = Examination::of(wanted, arguments.all || wanted.is_none(), false, session).await?;
     let mut faults = examination.faults();
     for fault in &mut faults {
         fault.file = shown(&fault.file, session);

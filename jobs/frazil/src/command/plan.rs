@@ -108,7 +108,7 @@ enum Live {
 }
 
 pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) -> Result<Exit, Failure> {
-    let examination = Examination::of(arguments.named.pipeline.as_deref(), false, session)?;
+    let examination = Examination::of(arguments.named.pipeline.as_deref(), false, true, session).await?;
     let mut faults = examination.faults();
     let environment = &examination.environment;
     let mut body = Body { env: environment.name.clone(), ..Body::default() };

@@ -195,7 +195,11 @@ mod tests {
         )
         .unwrap();
         let environment = pipeline::Environment::embedded(folder.path().join(".frazil"));
-        let examinee = crate::examination::examine(&path, &environment).unwrap();
+        let examinee = {
+            let clock = std::sync::Arc::new(model::clock::SystemClock);
+            let asked = crate::examination::Asked { services: false, variable: |_| None, clock };
+            futures::executor::block_on(crate::examination::examine(&path, &environment, &asked)).unwrap()
+        };
         let resolved = examinee.resolved.unwrap_or_else(|| panic!("{:?}", examinee.faults));
         of(&resolved, Some(rate), Some(bytes))
     }

@@ -1,7 +1,7 @@
 //! What the roles of a pipeline need on AWS: policies for the function, the fold and maintenance, each with what it does
 //! and no more.
 
-use pipeline::environment::{Environment, Location};
+use pipeline::environment::{Environment, Location, Registry};
 use pipeline::resolved::Pipeline;
 use pipeline::route::Part;
 use serde::Serialize;
@@ -32,7 +32,8 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
     let store = bucket(&environment.store);
     let warehouse = bucket(&environment.warehouse);
     let msk = Msk::of(environment);
-    if store.is_none() && warehouse.is_none() && msk.is_none() {
+    let registries = registries(pipeline, environment);
+    if store.is_none() && warehouse.is_none() && msk.is_none() && registries.is_empty() {
         return None;
     }
     let name = &pipeline.name;
@@ -70,6 +71,7 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
         managed.push("service-role/AWSLambdaMSKExecutionRole");
         function.extend(msk.statements(&pipeline.source.topics));
     }
+    function.extend(registries);
     let role = |managed_policies, statements: Vec<Value>| Role {
         managed_policies,
         policy: json!({ "Version": "2012-10-17", "Statement": statements }),
@@ -79,6 +81,29 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
         fold: role(Vec::new(), fold),
         maintain: role(Vec::new(), maintain),
     })
+}
+
+/// What reading the pipeline's schemas in Glue takes, of each registry. The account and, where it is not said, the region are those
+/// that the function runs in; a role says what its own account allows.
+fn registries(pipeline: &Pipeline, environment: &Environment) -> Vec<Value> {
+    let named = ingest::registries_of(pipeline, environment).unwrap_or_default();
+    let statement = |(name, settings): (&str, &Registry)| {
+        let Registry::Glue { registry_name, region, assume_role, .. } = settings else { return None };
+        // A statement's name has letters and digits only.
+        let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        let (sid, action, resources) = match assume_role {
+            Some(role) => (format!("AssumeRegistryRole{name}"), "sts:AssumeRole", vec![role.clone()]),
+            None => {
+                let region = region.as_deref().unwrap_or("*");
+                let registry = registry_name.as_deref().unwrap_or("*");
+                let arn = |what: &str| format!("arn:aws:glue:{region}:*:{what}");
+                let resources = vec![arn(&format!("registry/{registry}")), arn(&format!("schema/{registry}/*"))];
+                (format!("ReadSchemas{name}"), "glue:GetSchemaVersion", resources)
+            }
+        };
+        Some(json!({ "Sid": sid, "Effect": "Allow", "Action": [action], "Resource": resources }))
+    };
+    named.into_iter().filter_map(statement).collect()
 }
 
 /// The names that parts may come to, as policies write them.
@@ -173,12 +198,17 @@ mod tests {
     use super::*;
 
     fn permissions(toml: &str) -> Option<Value> {
+        framed("bare", toml)
+    }
+
+    fn framed(framing: &str, toml: &str) -> Option<Value> {
         let text = format!("[env.local]\n{toml}");
         let environment =
             pipeline::environment::parse(&text, Path::new("/project/frazil.toml")).unwrap().get(None).unwrap();
         let file = "[source]\ntopics = [\"orders\"]\n[value]\nformat = \"protobuf\"\nframing = \"bare\"\n\
                     schema = { proto = \"x.proto\", message = \"p.M\" }\n[table]\nname = \"db.t\"";
-        let pipeline = pipeline::file::parse(file, &environment, Path::new("/project/pipelines/shop.toml")).unwrap();
+        let file = file.replace("bare", framing);
+        let pipeline = pipeline::file::parse(&file, &environment, Path::new("/project/pipelines/shop.toml")).unwrap();
         of(&pipeline, &environment).map(|permissions| serde_json::to_value(permissions).unwrap())
     }
 
@@ -236,6 +266,21 @@ mod tests {
         ] {
             assert!(fold.iter().any(|l| l == line), "{line}: {fold:#?}");
         }
+        // A registry is read by whoever decodes.
+        let registries = "dir = \"x\"\nregistries.eu = { kind = \"glue\", registry_name = \"r\", region = \"eu-west-1\" }\n\
+            registries.other = { kind = \"glue\", assume_role = \"arn:aws:iam::1:role/r\" }\n\
+            registries.files = { kind = \"files\", dir = \"s\" }";
+        assert!(permissions(registries).is_none(), "bare records name no schema");
+        let all = framed("glue", registries).unwrap();
+        assert_eq!(
+            actions(&all["function"]),
+            [
+                "glue:GetSchemaVersion arn:aws:glue:eu-west-1:*:registry/r",
+                "glue:GetSchemaVersion arn:aws:glue:eu-west-1:*:schema/r/*",
+                "sts:AssumeRole arn:aws:iam::1:role/r"
+            ]
+        );
+        assert_eq!(actions(&all["fold"]), Vec::<String>::new());
         // Another way of logging in is Kafka's own affair.
         let scram = permissions(
             "dir = \"x\"\nkafka = { bootstrap_servers = \"b-1.demo.abc.c2.kafka.cn-north-1.amazonaws.com.cn:9096\" }",

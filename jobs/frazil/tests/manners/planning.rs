@@ -124,7 +124,7 @@ lost = { from = \"@offst\" }
         "pipelines/faulty.toml:14:12 unknown_column",
         "pipelines/faulty.toml:15:12 misfit",
         "pipelines/faulty.toml:15:22 misfit",
-        "pipelines/faulty.toml:16:18 not_yet",
+        "pipelines/faulty.toml:16:18 invalid",
         "pipelines/faulty.toml:17:1 unknown_key",
         "pipelines/faulty.toml:19:38 invalid",
         "pipelines/faulty.toml:20:1 reserved",

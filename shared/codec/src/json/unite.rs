@@ -1,6 +1,6 @@
 //! Two versions of a schema as one, that records of both can be read as.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use pipeline::types::Type;
 
@@ -27,19 +27,22 @@ impl Schema {
             shape
         }));
         let (mut open, mut seen, mut changed) = (vec![(self.root, other.root + shift)], HashSet::new(), false);
+        let mut ours = HashMap::new();
         while let Some((own, new)) = open.pop() {
-            let Some(theirs) = shapes.get(new).cloned().filter(|_| own != new && seen.insert((own, new))) else { continue };
+            let Some(theirs) = shapes.get(new).cloned().filter(|_| own != new && seen.insert((own, new))) else {
+                continue;
+            };
             match (shapes.get_mut(own), theirs) {
                 (Some(Shape::Object(object)), Shape::Object(theirs)) => {
+                    ours.insert(new, own);
                     for field in &mut object.fields {
-                        let is_there = theirs.fields.iter().any(|other| other.name == field.name);
-                        changed |= !is_there && !std::mem::replace(&mut field.optional, field.optional || !is_there);
+                        field.optional |= theirs.fields.iter().all(|other| other.name != field.name);
                     }
                     for other in theirs.fields {
                         match object.fields.iter_mut().find(|field| field.name == other.name) {
                             Some(field) => {
                                 open.push((field.of, other.of));
-                                changed |= other.optional && !std::mem::replace(&mut field.optional, true);
+                                field.optional |= other.optional;
                             }
                             None => {
                                 object.fields.push(Field { optional: true, ..other });
@@ -53,6 +56,15 @@ impl Schema {
                 }
                 (Some(Shape::Single(single)), Shape::Single(theirs)) => changed |= widen(single, theirs),
                 _ => {}
+            }
+        }
+        // What is new leads to our objects where it led to those that they are now.
+        let lead = |of: &mut usize| *of = ours.get(of).copied().unwrap_or(*of);
+        for shape in &mut shapes {
+            match shape {
+                Shape::Object(object) => object.fields.iter_mut().for_each(|field| lead(&mut field.of)),
+                Shape::Map(of) | Shape::Array(of) => lead(of),
+                Shape::Single(_) => {}
             }
         }
         let digest = format!("{}+{}", self.digest, other.digest);

@@ -1,22 +1,22 @@
 //! From a message descriptor and columns to a [`Program`].
 
-use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pipeline::resolved::{ColumnCase, Pii, Unit, UnknownFields};
 use pipeline::types::Type;
-use prost_reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor};
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
+use super::json;
 use super::mapping::{self, Number, Shape};
-use super::program::{Field, Message, MomentStore, Oneof, Op, Program, Read, Store};
-use super::{json, wire};
+use super::program::{Message, MomentStore, Op, Program, Read, Store};
+use super::single::{allocate, moment, names, store, word8};
+use super::way::Way;
 use crate::columns::{self, Column, Columns};
 use crate::naming;
 use crate::pii::Hasher;
 use crate::rows::batch::Plan;
 use crate::rows::cells::{Output, Slot, Source};
 use crate::rows::level::{Gathered, Layout, Required};
-use crate::rows::names::Names;
 use crate::rows::scale::Scale;
 use crate::rows::text;
 use crate::source::{self, At, ROOT};
@@ -100,26 +100,14 @@ struct Elements<'c> {
     way: Option<Way>,
 }
 
-/// A message on the way to columns, before all of them are known.
-struct Way {
-    /// The writer's.
-    message: MessageDescriptor,
-    /// What the reader has in its place.
-    record: usize,
-    depth: usize,
-    ops: BTreeMap<u32, Vec<Op>>,
-    /// Messages that paths lead through, and the bit that says they are there.
-    ways: BTreeMap<u32, (usize, Way)>,
-}
-
 /// Where a value stands.
-struct Place {
+pub(super) struct Place {
     /// The validity bit of what is around it; none where that is always there.
-    parent: Option<usize>,
+    pub(super) parent: Option<usize>,
     /// Its path from the level's beginning.
     path: String,
     /// How deep the message around it is.
-    depth: usize,
+    pub(super) depth: usize,
     /// What the column says that a number counts.
     unit: Option<Unit>,
 }
@@ -196,7 +184,7 @@ impl Compiler<'_> {
         layout.lists.push((inner, None));
         let list = layout.lists.len() - 1;
         let (last, through) = path.split_last().ok_or("the path of what is exploded is empty")?;
-        let Some((way, _, _)) = self.along(through, root, layout)? else { return Ok(list) };
+        let Some((way, _)) = self.along(through, root, layout)? else { return Ok(list) };
         let Some(field) = self.known(way, *last)?.field else { return Ok(list) };
         if !field.is_list() {
             return Err("what is exploded is not repeated".to_owned());
@@ -235,14 +223,14 @@ impl Compiler<'_> {
         self.reader.field(at).value.inside().unwrap_or(usize::MAX)
     }
 
-    /// The message at the end of a path, the bit that says whether it is there, and its depth; nothing where the writer lacks one
-    /// that the path leads through.
+    /// The message at the end of a path, and the bit that says whether it is there; nothing where the writer lacks one that the path
+    /// leads through.
     fn along<'w>(
         &self,
         through: &[u32],
         root: &'w mut Way,
         layout: &mut Layout,
-    ) -> Result<Option<(&'w mut Way, Option<usize>, usize)>, String> {
+    ) -> Result<Option<(&'w mut Way, Option<usize>)>, String> {
         let (mut way, mut parent) = (root, None);
         for number in through {
             let known = self.known(way, *number)?;
@@ -259,8 +247,7 @@ impl Compiler<'_> {
             parent = Some(*bit);
             way = next;
         }
-        let depth = way.depth;
-        Ok(Some((way, parent, depth)))
+        Ok(Some((way, parent)))
     }
 
     /// Compiles a column at the end of a path within a message; `name` is the path for people.
@@ -276,13 +263,13 @@ impl Compiler<'_> {
         if path.len() > NESTING_MAX {
             return Err(format!("its path is longer than {NESTING_MAX}"));
         }
-        let Some((way, parent, depth)) = self.along(through, root, layout)? else {
+        let Some((way, parent)) = self.along(through, root, layout)? else {
             return self.nothing(column, name, layout);
         };
         let Known { at, field: Some(field) } = self.known(way, *last)? else {
             return self.nothing(column, name, layout);
         };
-        let place = Place { parent, path: name.to_owned(), depth, unit: column.unit };
+        let place = Place { parent, path: name.to_owned(), depth: way.depth, unit: column.unit };
         let (op, output) = self.whole(column, at, &field, false, layout, &place)?;
         way.ops.entry(*last).or_default().push(op);
         Ok(output)
@@ -586,145 +573,4 @@ impl Compiler<'_> {
             format!("{} has no field `{name}`{hint}", self.reader.record(record).name)
         })
     }
-}
-
-impl Way {
-    const fn new(message: MessageDescriptor, record: usize, depth: usize) -> Self {
-        Self { message, record, depth, ops: BTreeMap::new(), ways: BTreeMap::new() }
-    }
-
-    fn into_message(mut self, reader: &source::Schema, layout: &mut Layout) -> Message {
-        // What the reader does not know is unknown, whatever the writer says of it.
-        let known: HashSet<&str> = reader.record(self.record).fields.iter().map(|field| field.id.as_str()).collect();
-        let mut fields = Vec::new();
-        for field in self.message.fields().filter(|field| known.contains(field.number().to_string().as_str())) {
-            let mut ops = self.ops.remove(&field.number()).unwrap_or_default();
-            if let Some((bit, way)) = self.ways.remove(&field.number()) {
-                let message = Box::new(way.into_message(reader, layout));
-                ops.push(Op::Message { message, present: Some(bit) });
-            }
-            let op = match ops.len() {
-                0 => Op::Skip,
-                1 => ops.pop().unwrap_or(Op::Skip),
-                _ => Op::Each(ops),
-            };
-            let read = mapping::read(&field.kind());
-            fields.push(Field {
-                number: field.number(),
-                name: field.name().to_owned(),
-                wire: if field.is_group() { wire::GROUP } else { read.map_or(wire::LENGTH, Read::wire) },
-                packable: field.is_list() && read.is_some(),
-                oneof: 0,
-                op,
-            });
-        }
-        let mut oneofs = Vec::new();
-        for oneof in self.message.oneofs().filter(|oneof| !oneof.is_synthetic()) {
-            let is_member = |field: &&mut Field| oneof.fields().any(|member| member.number() == field.number);
-            let mut members = Vec::new();
-            for field in fields.iter_mut().filter(is_member) {
-                let mut slots = Vec::new();
-                field.op.slots(&mut slots);
-                members.push((field.number, slots));
-            }
-            // A member that is in no column still unsets the ones that are.
-            if members.iter().any(|(_, slots)| !slots.is_empty()) {
-                oneofs.push(Oneof { state: layout.oneofs, members });
-                layout.oneofs += 1;
-                let reference = u32::try_from(oneofs.len()).unwrap_or(0);
-                fields.iter_mut().filter(is_member).for_each(|field| field.oneof = reference);
-            }
-        }
-        let mut by_tag = [0_u8; 128];
-        let mut by_number = Vec::with_capacity(fields.len());
-        for (index, field) in fields.iter().enumerate() {
-            by_number.push((field.number, u32::try_from(index).unwrap_or(u32::MAX)));
-            let packed = field.packable.then_some(wire::LENGTH);
-            for wire in [Some(field.wire), packed].into_iter().flatten() {
-                let tag = (field.number as usize).checked_mul(8).map(|tag| tag + usize::from(wire));
-                if let Some(cell) = tag.and_then(|tag| by_tag.get_mut(tag)) {
-                    *cell = u8::try_from(index + 1).unwrap_or(0);
-                }
-            }
-        }
-        Message { by_tag, by_number, fields, oneofs, depth: self.depth }
-    }
-}
-
-const fn word8(layout: &mut Layout) -> usize {
-    layout.words8 += 1;
-    layout.words8 - 1
-}
-
-/// How a number becomes a column of a type, if it may without losing anything.
-const fn store(number: Number, data_type: &Type) -> Option<Store> {
-    Some(match (number, data_type) {
-        (Number::Signed32, Type::Int) | (Number::Float, Type::Float) => Store::Word4,
-        (Number::Signed32 | Number::Unsigned32 | Number::Signed64, Type::Long) | (Number::Double, Type::Double) => {
-            Store::Word8
-        }
-        (Number::Unsigned64, Type::Long) => Store::Word8Checked,
-        (Number::Signed32, Type::Decimal(10..=38, 0)) | (Number::Signed64, Type::Decimal(19..=38, 0)) => {
-            Store::Signed16
-        }
-        (Number::Unsigned32, Type::Decimal(10..=38, 0)) | (Number::Unsigned64, Type::Decimal(20..=38, 0)) => {
-            Store::Unsigned16
-        }
-        (Number::Signed32, Type::Double) => Store::SignedToDouble,
-        (Number::Unsigned32, Type::Double) => Store::UnsignedToDouble,
-        (Number::Float, Type::Double) => Store::FloatToDouble,
-        (Number::Bool, Type::Boolean) => Store::Bit,
-        (Number::Bool, Type::String) => Store::BoolText,
-        (Number::Signed32 | Number::Signed64, Type::String) => Store::SignedText,
-        (Number::Unsigned32 | Number::Unsigned64, Type::String) => Store::UnsignedText,
-        _ => return None,
-    })
-}
-
-fn allocate(store: Store, default: Option<text::Default>, layout: &mut Layout) -> (usize, Source) {
-    let next = |count: &mut usize| {
-        *count += 1;
-        *count - 1
-    };
-    match store.slot(0) {
-        Slot::Word4(_) => {
-            let slot = next(&mut layout.words4);
-            (slot, Source::Word4(slot))
-        }
-        Slot::Word16(_) => {
-            let slot = next(&mut layout.words16);
-            (slot, Source::Word16(slot))
-        }
-        Slot::Bit(_) => {
-            let slot = next(&mut layout.bits);
-            (slot, Source::Bit(slot))
-        }
-        Slot::Text(_) => {
-            let slot = layout.text(default);
-            (slot, Source::Text(slot))
-        }
-        _ => {
-            let slot = next(&mut layout.words8);
-            (slot, Source::Word8(slot))
-        }
-    }
-}
-
-fn moment(
-    store: MomentStore,
-    slot: usize,
-    source: Source,
-    present: Option<usize>,
-    layout: &mut Layout,
-    place: &Place,
-) -> (Op, Output) {
-    layout.moments += 1;
-    let moment = layout.moments - 1;
-    let output = Output { valid: present.or(place.parent), source };
-    (Op::Moment { store, slot, moment, present, depth: place.depth + 1 }, output)
-}
-
-fn names(values: &EnumDescriptor) -> Names {
-    // In the order of declaration, since of two names of one number the first counts.
-    Names::new(values.enum_descriptor_proto().value.iter().map(|value| (value.number(), value.name())))
 }

@@ -20,8 +20,7 @@ pub(super) struct Found {
     pub(super) schema_file: Option<(PathBuf, usize)>,
 }
 
-const FORMATS: &[(&str, Format)] =
-    &[("protobuf", Format::Protobuf), ("avro", Format::Avro), ("json", Format::Json)];
+const FORMATS: &[(&str, Format)] = &[("protobuf", Format::Protobuf), ("avro", Format::Avro), ("json", Format::Json)];
 
 const FRAMINGS: &[(&str, Framing)] = &[
     ("auto", Framing::Auto),

@@ -158,7 +158,7 @@ impl Reader {
     pub(crate) async fn read(&mut self, record: &Record, topic: Option<&str>) -> Result<Decoded, Failure> {
         let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
         let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
-        let schema_header = headers.clone().filter(|(name, _)| *name == VALUE_HEADER).last().and_then(|(_, id)| id);
+        let schema_header = headers.clone().rfind(|(name, _)| *name == VALUE_HEADER).and_then(|(_, id)| id);
         let framed = framing::Record { value, schema_header, unwrapped: None };
         let (payload, writer) = match self.splitter.split(&framed) {
             Ok(Framed { schema: None, payload, .. }) => (payload.to_vec(), Ok(0)),

@@ -227,3 +227,36 @@ fn a_file_is_read_and_its_defaults_are_checked() {
     std::fs::write(&path, b"\xff").unwrap();
     assert!(load(&path).unwrap_err().to_string().contains("it is not UTF-8"));
 }
+
+/// Members of both versions, at any depth; what is of another kind stays.
+#[test]
+fn two_versions_are_united() {
+    let own = schema(
+        r##"{"title": "R", "properties": {"a": {"type": "integer", "format": "int32"}, "o": {"properties": {"p": {"type": "string"}}},
+            "xs": {"items": {"properties": {"q": {"enum": ["A"]}}}}, "k": {"type": "string"}, "r": {"$ref": "#"}}}"##,
+    );
+    let other = schema(
+        r##"{"properties": {"b": {"type": "boolean", "default": true}, "a": {"type": "integer"}, "k": {"type": "integer"},
+            "xs": {"items": {"properties": {"q": {"enum": ["B", "A"]}, "n": {"type": "integer"}}}}, "r": {"$ref": "#"},
+            "o": {"properties": {"p": {"type": "string"}, "deep": {"properties": {"r": {"$ref": "#"}, "z": {"type": "number"}}}}}}}"##,
+    );
+    let united = own.united(&other).unwrap();
+    assert_eq!(
+        columns(&united),
+        [
+            "a long",
+            "o struct<p: string, deep: struct<r: string, z: double>>",
+            "xs list<struct<q: string, n: long>>",
+            "k string",
+            "r string",
+            "b boolean"
+        ]
+    );
+    assert_ne!(united.digest(), own.digest());
+    check(
+        &united,
+        "{\"a\":9007199254740993,\"xs\":[{\"q\":\"B\",\"n\":1}],\"o\":{\"deep\":{\"z\":1}}}",
+        "a=9007199254740993 o={p:NULL,deep:{r:NULL,z:1.0}} xs=[{q:\"B\",n:1}] k=NULL r=NULL b=true",
+    );
+    assert!(united.united(&own).is_none() && own.united(&own).is_none());
+}

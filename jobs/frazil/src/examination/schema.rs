@@ -1,0 +1,130 @@
+//! The schema that a pipeline's columns are planned from: in its file, or in a registry.
+
+use std::sync::Arc;
+
+use codec::payload::Schema;
+use pipeline::Fault;
+use pipeline::environment::{Environment, Registry};
+use pipeline::fault::code;
+use pipeline::file::Examined;
+use pipeline::resolved;
+
+use super::Asked;
+use crate::manners::failure::Failure;
+
+/// The schema that a pipeline's columns are planned from.
+pub(super) enum Found {
+    /// Nothing is known of it.
+    Unknown,
+    /// What is wrong with it was said.
+    Wrong,
+    Usable(Schema),
+}
+
+/// Looks for a pipeline's schema.
+///
+/// # Errors
+/// When a registry can't be asked that may be.
+pub(super) async fn find(
+    examined: &Examined,
+    environment: &Environment,
+    asked: &Asked,
+    faults: &mut Vec<Fault>,
+) -> Result<Found, Failure> {
+    if faults.iter().any(|fault| fault.code == code::SCHEMA_MISSING) {
+        return Ok(Found::Unknown);
+    }
+    if let Some(schema) = examined.schema.as_ref().filter(|schema| !is_registered(schema)) {
+        let loaded = match (&examined.pipeline, schema) {
+            (Some(pipeline), _) => Schema::of(pipeline),
+            // Nothing can be declared by what could not be read.
+            (None, resolved::Schema::Declared) => return Ok(Found::Unknown),
+            (None, schema) => Schema::load(schema),
+        };
+        if let Some(pipeline) = &examined.pipeline
+            && let Err(error) = ingest::registries_of(pipeline, environment)
+        {
+            faults.push(examined.fault("value.framing", code::NO_REGISTRY, error.to_string(), None));
+        }
+        return Ok(match loaded {
+            Ok(schema) => Found::Usable(schema),
+            Err(error) => {
+                faults.push(schema_fault(examined, error));
+                Found::Wrong
+            }
+        });
+    }
+    // Registries that are not there were told of.
+    let Some(pipeline) = &examined.pipeline else { return Ok(Found::Unknown) };
+    let Ok(named) = ingest::registries_of(pipeline, environment) else { return Ok(Found::Unknown) };
+    if !asked.services && named.iter().any(|(_, registry)| !matches!(registry, Registry::Files { .. })) {
+        return Ok(Found::Unknown);
+    }
+    let registries = ingest::registries(pipeline, environment, &asked.variable, Arc::clone(&asked.clock));
+    let found = match Box::pin(registries).await {
+        Ok(registries) => ingest::own_schema(pipeline, &registries).await,
+        Err(error) => Err(error),
+    };
+    match found {
+        Ok(schema) => Ok(Found::Usable(schema)),
+        Err(error @ ingest::Error::Schema { .. }) => {
+            faults.push(examined.fault("value.schema.name", code::SCHEMA, error.to_string(), None));
+            Ok(Found::Wrong)
+        }
+        Err(error) => Err(crate::command::ingest::failed(&error)),
+    }
+}
+
+const fn is_registered(schema: &resolved::Schema) -> bool {
+    matches!(schema, resolved::Schema::Registered { .. })
+}
+
+/// What is wrong with a schema: in its own file where its compiler says where, else at what names it.
+fn schema_fault(examined: &Examined, error: codec::Error) -> Fault {
+    let place = match &examined.schema {
+        Some(resolved::Schema::Proto { .. }) => "value.schema.proto",
+        Some(resolved::Schema::Descriptor { .. }) => "value.schema.descriptor",
+        Some(resolved::Schema::Avro { .. }) => "value.schema.avsc",
+        Some(resolved::Schema::Json { .. }) => "value.schema.json_schema",
+        Some(resolved::Schema::Declared) => "value",
+        Some(resolved::Schema::Registered { .. }) | None => "value.schema.name",
+    };
+    match error {
+        codec::Error::UnknownMessage { ref nearest, .. } => {
+            examined.fault("value.schema.message", code::SCHEMA, error.to_string(), nearest.clone())
+        }
+        codec::Error::Schema { ref path, ref message } => match placed(message) {
+            Some((name, line, column, message)) => Fault {
+                file: path.with_file_name(name),
+                line,
+                column,
+                code: code::SCHEMA,
+                message: message.to_owned(),
+                nearest: None,
+            },
+            None => examined.fault(place, code::SCHEMA, error.to_string(), None),
+        },
+        error => {
+            let message = Failure::of(error.kind(), "", &error).message;
+            examined.fault(place, code::SCHEMA, message, None)
+        }
+    }
+}
+
+/// `employee.proto:3:13: what is wrong`.
+fn placed(message: &str) -> Option<(&str, usize, usize, &str)> {
+    let mut parts = message.splitn(4, ':');
+    let (name, line, column, rest) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    Some((name, line.parse().ok()?, column.parse().ok()?, rest.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compilers_place_is_told_from_other_text() {
+        assert_eq!(placed("a.proto:3:13: expected a name"), Some(("a.proto", 3, 13, "expected a name")));
+        assert_eq!(placed("a.proto is written in an edition: x: y: z"), None);
+    }
+}

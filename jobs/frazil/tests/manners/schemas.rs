@@ -1,0 +1,158 @@
+//! Avro, framings and registries, from the files to the table.
+
+use super::planning::faults;
+use super::*;
+
+/// `{name, reading, at}`
+const READING: &str = r#"{"type": "record", "name": "Reading", "fields": [
+    {"name": "name", "type": "string"},
+    {"name": "reading", "type": "int"},
+    {"name": "at", "type": "long"}]}"#;
+
+/// The version after it: a field with another name, a new one.
+const READING_2: &str = r#"{"type": "record", "name": "Reading", "fields": [
+    {"name": "sensor", "type": "string", "aliases": ["name"]},
+    {"name": "reading", "type": "int"},
+    {"name": "at", "type": "long"},
+    {"name": "room", "type": ["null", "string"], "default": null}]}"#;
+
+fn pipeline(framing: &str, schema: &str) -> String {
+    format!(
+        "[source]\ntopics = [\"readings\"]\n[value]\nformat = \"avro\"\nframing = \"{framing}\"\nschema = {{ {schema} }}\n\
+         [table]\nname = \"lake.readings\"\n[table.columns]\nat = {{ type = \"timestamptz\", unit = \"ms\" }}\n"
+    )
+}
+
+/// A project whose registry is a folder.
+fn project(framing: &str, schema: &str) -> Place {
+    let place = Place::new();
+    place.write(
+        "frazil.toml",
+        "[env.local]\ndir = \"dir\"\nregistries.main = { kind = \"files\", dir = \"registry\" }\n",
+    );
+    place.write("schemas/reading.avsc", READING);
+    place.write("registry/readings.avsc", READING);
+    place.write("registry/1.avsc", READING);
+    place.write("registry/2.avsc", READING_2);
+    place.write("pipelines/readings.toml", pipeline(framing, schema));
+    place
+}
+
+fn event(values: &[&[u8]]) -> String {
+    let record = |(offset, value): (i64, &&[u8])| json!({"offset": offset, "value": base64_simd::STANDARD.encode_to_string(value)});
+    let records: Vec<Value> = (0..).zip(values).map(record).collect();
+    let arn = "arn:aws:kafka:eu-west-1:1:cluster/demo/0";
+    json!({"eventSource": "aws:kafka", "eventSourceArn": arn, "records": {"readings-0": records}}).to_string()
+}
+
+impl Place {
+    fn told(&self, arguments: &[&str]) -> Value {
+        let (exit, document) = self.answer(arguments);
+        assert_eq!(exit, Exit::Done, "{document}");
+        document
+    }
+}
+
+#[test]
+fn bare_avro_reaches_the_table() {
+    let place = project("bare", "avsc = \"schemas/reading.avsc\"");
+    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    let plan = place.told(&["plan"]);
+    let column = |n: usize| {
+        format!("{} {} {}", plan["columns"][n]["name"], plan["columns"][n]["type"], plan["columns"][n]["source"])
+    };
+    assert_eq!(
+        [0, 1, 2].map(column),
+        [r#""name" "string" "name""#, r#""reading" "int" "reading""#, r#""at" "timestamptz" "at""#]
+    );
+    let decoded = place.told(&["decode", "--hex", "0461 62 0f d00f"]);
+    assert_eq!(decoded["rows"], json!([{"name": "ab", "reading": -8, "at": "1970-01-01T00:00:01.000000Z"}]));
+    place.write("event.json", event(&[b"\x04ab\x0f\xd0\x0f", b"\x04a"]));
+    let staged = place.told(&["ingest", "--event", "event.json"]);
+    assert_eq!((&staged["records"], &staged["dead_letters"]), (&json!(2), &json!(1)));
+    assert_eq!(place.told(&["fold"])["tables"][0]["rows_added"], 1);
+    let answer = place.told(&["query", "SELECT name, reading, at FROM lake.readings"]);
+    assert_eq!(answer["rows"], json!([{"name": "ab", "reading": -8, "at": "1970-01-01T00:00:01.000000Z"}]));
+    assert_eq!(place.told(&["plan"])["changes"], json!([]));
+}
+
+#[test]
+fn framed_records_are_read_by_the_version_that_they_name() {
+    let place = project("confluent", "avsc = \"schemas/reading.avsc\"");
+    let first = "00 00000001 0461 62 0f 00";
+    let second = "00 00000002 0461 63 02 00 02 0278";
+    assert_eq!(place.told(&["decode", "--hex", first])["rows"][0]["name"], "ab");
+    // The file has no room: what the registry says beyond it is passed over.
+    let (exit, answer) = place.answer(&["decode", "--hex", second]);
+    assert_eq!((exit, &answer["dead_letter"]["class"]), (Exit::No, &json!("incompatible_schema")), "{answer}");
+    let (exit, answer) = place.answer(&["decode", "--hex", "00 00000009 00"]);
+    assert_eq!((exit, &answer["dead_letter"]["class"]), (Exit::No, &json!("unknown_schema")), "{answer}");
+    let left = place.run_with(&format!("{first}\n{first}\n00\n"), &["decode", "--json"]);
+    let classes: Vec<Value> = left.lines().iter().map(|line| line["dead_letter"]["class"].clone()).collect();
+    assert_eq!(classes, [Value::Null, Value::Null, json!("truncated")]);
+}
+
+#[test]
+fn a_registered_schema_makes_the_columns_and_its_versions_bring_more() {
+    let place = project("confluent", "registry = \"main\", name = \"readings\"");
+    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    assert_eq!(place.told(&["plan"])["columns"][0]["name"], "name");
+    let decoded = place.told(&["decode", "--hex", "00 00000002 0461 63 02 00 02 0278"]);
+    let row = json!([{"sensor": "ac", "reading": 1, "at": "1970-01-01T00:00:00.000000Z", "room": "x"}]);
+    assert_eq!(decoded["rows"], row);
+    place.write("event.json", event(&[b"\0\0\0\0\x01\x04ab\x0f\0"]));
+    // Before there is a store, too.
+    assert_eq!(place.told(&["ingest", "--event", "event.json", "--dry-run"])["dead_letters"], 0);
+    assert!(!place.path("dir").exists());
+    place.told(&["ingest", "--event", "event.json"]);
+    assert_eq!(place.told(&["fold"])["tables"][0]["rows_added"], 1);
+    // The newest version is another's, or there is none: that is the schema's fault.
+    place.write("registry/readings.avsc", "{}");
+    assert_eq!(place.check(&[]), (Exit::No, vec!["pipelines/readings.toml:6:38 schema".to_owned()]));
+    std::fs::remove_file(place.path("registry/readings.avsc")).unwrap();
+    let (exit, plan) = place.answer(&["plan"]);
+    assert_eq!((exit, faults(&plan)), (Exit::Usage, vec!["pipelines/readings.toml:6:38 schema".to_owned()]));
+    let (exit, answer) = place.answer(&["ingest", "--event", "event.json"]);
+    assert_eq!((exit, &answer["error"]["code"]), (Exit::Usage, &json!("pipeline.schema")), "{answer}");
+}
+
+/// What `check` says needs no network; `plan` says that it could not ask.
+#[test]
+fn a_registry_that_is_a_service_is_asked_by_plan_and_not_by_check() {
+    let place = project("confluent", "registry = \"main\", name = \"readings\"");
+    // Nothing listens there: port 1 takes root to open.
+    place.write(
+        "frazil.toml",
+        "[env.local]\ndir = \"dir\"\nregistries.main = { kind = \"confluent\", url = \"http://127.0.0.1:1\" }\n",
+    );
+    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    for command in [&["plan"][..], &["decode", "--hex", "00"], &["ingest", "--event", "event.json"]] {
+        place.write("event.json", event(&[]));
+        let (exit, answer) = place.answer(command);
+        assert_eq!((exit, &answer["error"]["code"]), (Exit::TryAgain, &json!("registry")), "{command:?}: {answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("`main`"), "{answer}");
+    }
+    // A secret that is not there is said before anybody is asked, and none is ever shown.
+    let secret = "kind = \"confluent\", url = \"http://127.0.0.1:1\", secret = \"env:NOT_THERE\"";
+    place.write("frazil.toml", format!("[env.local]\ndir = \"dir\"\nregistries.main = {{ {secret} }}\n"));
+    let (exit, answer) = place.answer(&["plan"]);
+    assert_eq!((exit, &answer["error"]["code"]), (Exit::Usage, &json!("environment.registry")), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("`NOT_THERE`"), "{answer}");
+    place.write(
+        "frazil.toml",
+        format!("[env.local]\ndir = \"dir\"\nregistries.main = {{ {} }}\n", secret.replace("NOT_THERE", "SALT")),
+    );
+    let (exit, answer) = place.answer(&["plan"]);
+    assert_eq!((exit, &answer["error"]["code"]), (Exit::Usage, &json!("environment.registry")), "{answer}");
+    assert!(!answer.to_string().contains("a salt of"), "{answer}");
+}
+
+#[test]
+fn a_framing_without_a_registry_is_a_fault_of_the_file() {
+    let place = project("glue", "avsc = \"schemas/reading.avsc\"");
+    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    place.write("frazil.toml", "[env.local]\ndir = \"dir\"\n");
+    assert_eq!(place.check(&[]), (Exit::No, vec!["pipelines/readings.toml:5:11 no_registry".to_owned()]));
+    let (exit, answer) = place.answer(&["decode", "--hex", "00"]);
+    assert_eq!((exit, &answer["error"]["code"]), (Exit::Usage, &json!("environment.registry")), "{answer}");
+}
