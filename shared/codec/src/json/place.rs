@@ -144,7 +144,7 @@ impl Place {
     }
 
     /// The names that lead to it from the beginning of its level.
-    fn from_level(&self) -> String {
+    fn local_path(&self) -> String {
         self.path.get(self.level..).unwrap_or_default().join(".")
     }
 }
@@ -246,7 +246,7 @@ impl Placer<'_> {
             *store = Store::Text;
         }
         let is_json = matches!(op, Op::Single { store: Store::Json | Store::Nested, .. });
-        layout.demand(column, &output, is_json, &place.from_level(), self.hasher)?;
+        layout.demand(column, &output, is_json, &place.local_path(), self.hasher)?;
         way.own.push(op);
         Ok(output)
     }
@@ -359,7 +359,7 @@ impl Placer<'_> {
             let inside = place.within(name);
             let (op, output) = self.value(*of, &field.data_type, None, layout, &inside)?;
             if let (true, Some(bit)) = (field.required, output.valid) {
-                layout.required.push(Required { bit, within: Some(present), path: inside.from_level() });
+                layout.required.push(Required { bit, within: Some(present), path: inside.local_path() });
             }
             placed.entry(member).or_insert_with(Vec::new).push(op);
             outputs.push(output);
@@ -411,7 +411,7 @@ impl Placer<'_> {
     }
 
     fn refused(&self, of: Option<usize>, data_type: &Type, place: &Place) -> String {
-        let name = place.from_level();
+        let name = place.local_path();
         let name = if name.is_empty() { "an element" } else { &name };
         let allowed = match of.map(|of| self.schema.shape(of)) {
             None => "any type but a map whose keys are no strings".to_owned(),

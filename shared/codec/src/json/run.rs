@@ -299,11 +299,14 @@ fn last_entries(value: &Op, elements: &mut Level, reader: &mut Reader<'_>) -> Ou
     Ok(())
 }
 
+/// A member's name, and where its value begins.
+type Found<'a> = (Cow<'a, str>, usize);
+
 /// The names of an object's members in the order in which they came first, each with where its last value begins; and where
 /// the object ends. It is still entered.
-fn last_of_each<'a>(reader: &mut Reader<'a>) -> Outcome<(Vec<(Cow<'a, str>, usize)>, usize)> {
+fn last_of_each<'a>(reader: &mut Reader<'a>) -> Outcome<(Vec<Found<'a>>, usize)> {
     reader.enter()?;
-    let mut found: Vec<(Cow<'a, str>, usize)> = Vec::new();
+    let mut found: Vec<Found<'a>> = Vec::new();
     let mut places: HashMap<Cow<'a, str>, usize> = HashMap::new();
     let mut first = true;
     while reader.more(first, b'}')? {

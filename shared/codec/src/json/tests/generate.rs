@@ -21,7 +21,7 @@ const NAMES: [&str; 10] =
     ["a", "bc", "temperature", "é", "x.y", "quo\"te", "tab\t", "$", "a name of more than one word", "😀"];
 
 fn one_of(random: &mut Random, texts: &[&'static str]) -> &'static str {
-    *random.pick::<&'static str>(texts)
+    random.pick::<&'static str>(texts)
 }
 
 /// An object of some members.

@@ -12,11 +12,13 @@ use crate::testing::cells::{self, Cell, same};
 
 const PAYLOADS: usize = 30;
 
+type Row = Vec<(String, Cell)>;
+
 struct Subject {
     decoder: Decoder,
     kind: Kind,
     /// Rows that must come.
-    expected: Vec<(Vec<u8>, Vec<(String, Cell)>)>,
+    expected: Vec<(Vec<u8>, Row)>,
 }
 
 impl Subject {
