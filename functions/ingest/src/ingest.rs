@@ -65,7 +65,7 @@ impl IngestConfig {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let schema = Schema::load(&pipeline.value.schema)?;
+        let schema = Schema::of(&pipeline)?;
         let registries = Registries::new(Vec::new(), Arc::clone(&clock), Limits::default());
         Self::of(pipeline, schema, Arc::new(registries), pipeline_id, store, clock)
     }
@@ -85,7 +85,7 @@ impl IngestConfig {
     ) -> Result<Self, Error> {
         let salt = crate::salt(&pipeline, environment, variable)?;
         let registries = crate::registries(&pipeline, environment, variable, Arc::clone(&clock)).await?;
-        let schema = crate::own_schema(&pipeline.value, &registries).await?;
+        let schema = crate::own_schema(&pipeline, &registries).await?;
         Ok(Self::of(pipeline, schema, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
     }
 

@@ -10,7 +10,7 @@ use codec::payload::Schema;
 use codec::written::Written;
 use codec::{Class, Rejected};
 use lru::LruCache;
-use pipeline::resolved::{self, Format};
+use pipeline::resolved::{self, Format, Pipeline};
 use registry::{Registries, Wanted};
 
 use crate::Error;
@@ -105,14 +105,15 @@ pub(crate) fn unknown(message: String) -> Rejected {
     Rejected { class: Class::UnknownSchema, path: String::new(), message }
 }
 
-/// The pipeline's own schema: of a file, or the newest version of a name.
+/// The pipeline's own schema: of a file, of its columns, or the newest version of a name.
 ///
 /// # Errors
 /// [`Error::Decode`] for a file's, [`Error::Registries`] where a registry can't be asked, [`Error::Schema`] where it has no such
 /// schema, or one that can't be the pipeline's.
-pub async fn own_schema(value: &resolved::Value, registries: &Registries) -> Result<Schema, Error> {
+pub async fn own_schema(pipeline: &Pipeline, registries: &Registries) -> Result<Schema, Error> {
+    let value = &pipeline.value;
     let resolved::Schema::Registered { name, message, .. } = &value.schema else {
-        return Ok(Schema::load(&value.schema)?);
+        return Ok(Schema::of(pipeline)?);
     };
     let unusable = |why: String| Error::Schema { name: name.clone(), why };
     let newest = match registries.schema(&Wanted::Latest(name.clone())).await {

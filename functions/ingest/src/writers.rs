@@ -48,7 +48,7 @@ impl Writers {
             format: value.format,
             fingerprint: match own {
                 Schema::Avro(schema) => Some(schema.fingerprint()),
-                Schema::Protobuf(_) => None,
+                Schema::Protobuf(_) | Schema::Json(_) => None,
             },
             found: HashMap::new(),
             last: None,

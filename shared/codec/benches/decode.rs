@@ -1,6 +1,6 @@
 //! How fast payloads become Arrow columns on one core: ride requests in Avro, beside the same records as `apache-avro`'s
-//! values, and employees in protobuf. One JSON document on stdout. Figures depend on the machine; ratios within one run are
-//! what to compare.
+//! values, weather reports in JSON, beside `serde_json`'s values, and employees in protobuf. One JSON document on stdout.
+//! Figures depend on the machine; ratios within one run are what to compare.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure of a benchmark is its end")]
@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use codec::columns;
-use codec::{avro, protobuf};
+use codec::{avro, json, protobuf};
 use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, Table, TableName, Types, UnknownFields};
 
 const RECORDS: usize = 10_000;
@@ -98,6 +98,18 @@ fn employee(n: u64) -> Vec<u8> {
     bytes
 }
 
+/// A weather report as the examples' producer makes them, with a member that the schema does not name.
+fn weather(n: usize) -> Vec<u8> {
+    let (city, state) =
+        [("Melbourne", "Victoria"), ("Sydney", "New South Wales"), ("Perth", "Western Australia")][n % 3];
+    let (temperature, timestamp, wind) = (n as i64 % 60 - 10, 1_764_400_000 + n, n % 40);
+    format!(
+        "{{\"location\":{{\"city\":\"{city}\",\"state\":\"{state}\"}},\"temperature\":{temperature},\
+         \"timestamp\":{timestamp},\"windSpeed\":{wind}}}"
+    )
+    .into_bytes()
+}
+
 fn table() -> Table {
     Table {
         name: TableName { namespace: "bench".to_owned(), name: "ride".to_owned() },
@@ -133,6 +145,26 @@ fn employees() -> f64 {
     })
 }
 
+/// Weather reports to Arrow, and to `serde_json`'s values.
+fn weather_reports() -> [f64; 2] {
+    let schema = json::Schema::parse(include_str!("../src/json/tests/weather.json"), &[]).unwrap();
+    let planned = columns::plan(&schema, &table()).unwrap();
+    let payloads: Vec<Vec<u8>> = (0..RECORDS).map(weather).collect();
+    let mut decoder = json::Decoder::new(&schema, &planned).unwrap();
+    let ours = rate(|| {
+        for payload in &payloads {
+            decoder.decode(payload).unwrap();
+        }
+        black_box(decoder.finish().unwrap());
+    });
+    let theirs = rate(|| {
+        for payload in &payloads {
+            black_box(serde_json::from_slice::<serde_json::Value>(payload).unwrap());
+        }
+    });
+    [ours, theirs]
+}
+
 fn main() {
     let schema_text = include_str!("../src/avro/tests/ride.avsc");
     let schema = avro::Schema::parse(schema_text, &[]).unwrap();
@@ -154,12 +186,15 @@ fn main() {
     });
     let bytes: usize = payloads.iter().map(Vec::len).sum();
     let employees = employees();
+    let [weather, weather_values] = weather_reports();
     println!(
         "{{\n  \"schema\": \"frazil.bench.decode/1\",\n  \"records_per_second\": {{\n    \
          \"ride_request_avro_to_arrow\": {ours},\n    \"ride_request_apache_avro_values\": {theirs},\n    \
-         \"employee_protobuf_to_arrow\": {employees}\n  }},\n  \
+         \"employee_protobuf_to_arrow\": {employees},\n    \"weather_report_json_to_arrow\": {weather},\n    \
+         \"weather_report_serde_json_values\": {weather_values}\n  }},\n  \
          \"ride_request_bytes\": {},\n  \
-         \"targets\": {{\"ride_request_avro_to_arrow\": 3000000, \"employee_protobuf_to_arrow\": 8000000}}\n}}",
+         \"targets\": {{\"ride_request_avro_to_arrow\": 3000000, \"employee_protobuf_to_arrow\": 8000000, \
+         \"weather_report_json_to_arrow\": 1500000}}\n}}",
         bytes as f64 / RECORDS as f64
     );
 }

@@ -1,6 +1,7 @@
 //! Payload bytes to Arrow columns.
 //!
-//! Entry points: [`protobuf::schema`] loads a message descriptor, [`avro::schema`] an Avro schema; [`columns::plan_records`]
+//! Entry points: [`protobuf::schema`] loads a message descriptor, [`avro::schema`] an Avro schema, [`json::schema`] a JSON
+//! Schema; [`columns::plan_records`]
 //! decides a table's columns from what either says of itself ([`source`]) and from the pipeline's `[value]` and `[table]`
 //! blocks; a [`payload::Filter`] tells which payloads are taken, and a [`payload::Decoder`] turns them into record batches of
 //! these columns, one row a payload or one for each element of a repeated field. [`framing::Splitter`] takes off what
@@ -15,6 +16,7 @@ pub mod columns;
 mod error;
 mod expectation;
 pub mod framing;
+pub mod json;
 mod naming;
 pub mod payload;
 mod pii;

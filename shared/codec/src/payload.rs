@@ -5,11 +5,12 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use model::secret::Secret;
+use pipeline::resolved::Pipeline;
 use prost_reflect::MessageDescriptor;
 
 use crate::columns::{Columns, Field};
 use crate::source::{self, Described};
-use crate::{Error, Rejected, avro, protobuf};
+use crate::{Error, Rejected, avro, json, protobuf};
 
 /// A payload's schema.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub enum Schema {
     Protobuf(MessageDescriptor),
     /// An Avro schema.
     Avro(avro::Schema),
+    /// A JSON Schema, or what is declared of JSON payloads.
+    Json(json::Schema),
 }
 
 /// What payloads are read as, whatever version of a schema they were written with.
@@ -32,6 +35,8 @@ pub enum Reader {
     },
     /// Avro records, by the specification's schema resolution.
     Avro(avro::Schema),
+    /// JSON objects: members are found by their names, whatever schema their writer had.
+    Json(json::Schema),
 }
 
 /// Turns payloads into record batches.
@@ -41,6 +46,8 @@ pub enum Decoder {
     Protobuf(Box<protobuf::Decoder>),
     /// Of Avro records.
     Avro(Box<avro::Decoder>),
+    /// Of JSON objects.
+    Json(Box<json::Decoder>),
 }
 
 /// Tells the payloads that a pipeline takes from those that it leaves out.
@@ -50,6 +57,8 @@ pub enum Filter {
     Protobuf(Box<protobuf::Filter>),
     /// Of Avro records.
     Avro(Box<avro::Filter>),
+    /// Of JSON objects.
+    Json(Box<json::Filter>),
 }
 
 /// Reads one field of payloads as text.
@@ -59,6 +68,8 @@ pub enum OneText {
     Protobuf(Box<protobuf::OneText>),
     /// Of Avro records.
     Avro(Box<avro::OneText>),
+    /// Of JSON objects.
+    Json(Box<json::OneText>),
 }
 
 impl From<MessageDescriptor> for Schema {
@@ -73,11 +84,18 @@ impl From<avro::Schema> for Schema {
     }
 }
 
+impl From<json::Schema> for Schema {
+    fn from(schema: json::Schema) -> Self {
+        Self::Json(schema)
+    }
+}
+
 impl Described for Schema {
     fn describe(&self) -> source::Schema {
         match self {
             Self::Protobuf(message) => message.describe(),
             Self::Avro(schema) => schema.describe(),
+            Self::Json(schema) => schema.describe(),
         }
     }
 
@@ -85,6 +103,7 @@ impl Described for Schema {
         match self {
             Self::Protobuf(message) => message.misfits(columns),
             Self::Avro(schema) => schema.misfits(columns),
+            Self::Json(schema) => schema.misfits(columns),
         }
     }
 }
@@ -96,6 +115,7 @@ impl Schema {
         match self {
             Self::Protobuf(message) => message.full_name(),
             Self::Avro(schema) => schema.name(),
+            Self::Json(schema) => schema.name(),
         }
     }
 
@@ -105,16 +125,29 @@ impl Schema {
         match self {
             Self::Protobuf(message) => protobuf::schema::digest(message),
             Self::Avro(schema) => schema.digest().to_owned(),
+            Self::Json(schema) => schema.digest().to_owned(),
+        }
+    }
+
+    /// The schema that a pipeline reads payloads as, of a file or of its own columns.
+    ///
+    /// # Errors
+    /// As [`Schema::load`].
+    pub fn of(pipeline: &Pipeline) -> Result<Self, Error> {
+        match &pipeline.value.schema {
+            pipeline::resolved::Schema::Declared => Ok(Self::Json(json::Schema::declared(pipeline))),
+            other => Self::load(other),
         }
     }
 
     /// Loads the schema of a pipeline's file.
     ///
     /// # Errors
-    /// As [`protobuf::schema::load`] and [`avro::schema::load`].
+    /// As [`protobuf::schema::load`], [`avro::schema::load`] and [`json::schema::load`].
     pub fn load(schema: &pipeline::resolved::Schema) -> Result<Self, Error> {
         match schema {
             pipeline::resolved::Schema::Avro { path } => avro::schema::load(path).map(Self::Avro),
+            pipeline::resolved::Schema::Json { path } => json::schema::load(path).map(Self::Json),
             other => protobuf::schema::load(other).map(Self::Protobuf),
         }
     }
@@ -127,6 +160,7 @@ impl Schema {
                 Reader::Protobuf { name: message.full_name().to_owned(), described: message.describe() }
             }
             Self::Avro(schema) => Reader::Avro(schema.clone()),
+            Self::Json(schema) => Reader::Json(schema.clone()),
         }
     }
 
@@ -146,6 +180,7 @@ impl Reader {
         match self {
             Self::Protobuf { name, .. } => name,
             Self::Avro(schema) => schema.name(),
+            Self::Json(schema) => schema.name(),
         }
     }
 
@@ -159,6 +194,7 @@ impl Reader {
                 Some(Self::Protobuf { name: name.clone(), described })
             }
             (Self::Avro(own), Schema::Avro(other)) => own.united(other).map(Self::Avro),
+            (Self::Json(own), Schema::Json(other)) => own.united(other).map(Self::Json),
             _ => None,
         }
     }
@@ -172,7 +208,7 @@ impl Reader {
                 Some(format!("column `{name}`: {reason}"))
             }
             // Which of them can, each record tells.
-            (Self::Avro(_), Schema::Avro(_)) => None,
+            (Self::Avro(_), Schema::Avro(_)) | (Self::Json(_), Schema::Json(_)) => None,
             _ => Some("it is of another format".to_owned()),
         }
     }
@@ -180,7 +216,7 @@ impl Reader {
     /// What decodes payloads that were written with this schema, with the salt of columns whose values are hashed.
     ///
     /// # Errors
-    /// As [`protobuf::Decoder::resolved`] and [`avro::Decoder::salted`]; [`Error::Columns`] where the writer's schema is of another
+    /// As [`protobuf::Decoder::resolved`], [`avro::Decoder::salted`] and [`json::Decoder::salted`]; [`Error::Columns`] where the writer's schema is of another
     /// format.
     pub fn decoder(&self, writer: &Schema, columns: &Columns, salt: Option<&Secret>) -> Result<Decoder, Error> {
         Ok(match (self, writer) {
@@ -190,6 +226,9 @@ impl Reader {
             }
             (Self::Avro(reader), Schema::Avro(writer)) => {
                 Decoder::Avro(Box::new(avro::Decoder::salted(writer, reader, columns, salt)?))
+            }
+            (Self::Json(reader), Schema::Json(_)) => {
+                Decoder::Json(Box::new(json::Decoder::salted(reader, columns, salt)?))
             }
             _ => return Err(self.other_format(writer)),
         })
@@ -206,6 +245,9 @@ impl Reader {
             }
             (Self::Avro(reader), Schema::Avro(writer)) => {
                 OneText::Avro(Box::new(avro::OneText::new(writer, reader, field, columns)?))
+            }
+            (Self::Json(reader), Schema::Json(_)) => {
+                OneText::Json(Box::new(json::OneText::new(reader, field, columns)?))
             }
             _ => return Err(self.other_format(writer)),
         })
@@ -224,6 +266,9 @@ impl Reader {
             (Self::Avro(reader), Schema::Avro(writer)) => {
                 avro::Filter::new(writer, reader, columns)?.map(|filter| Filter::Avro(Box::new(filter)))
             }
+            (Self::Json(reader), Schema::Json(_)) => {
+                json::Filter::new(reader, columns)?.map(|filter| Filter::Json(Box::new(filter)))
+            }
             _ => return Err(self.other_format(writer)),
         })
     }
@@ -239,6 +284,7 @@ impl Described for Reader {
         match self {
             Self::Protobuf { described, .. } => described.clone(),
             Self::Avro(schema) => schema.describe(),
+            Self::Json(schema) => schema.describe(),
         }
     }
 
@@ -247,6 +293,7 @@ impl Described for Reader {
             // Whether a message fills them is the writer's matter.
             Self::Protobuf { .. } => Vec::new(),
             Self::Avro(schema) => schema.misfits(columns),
+            Self::Json(schema) => schema.misfits(columns),
         }
     }
 }
@@ -260,6 +307,7 @@ impl OneText {
         match self {
             Self::Protobuf(text) => text.read(payload, with),
             Self::Avro(text) => text.read(payload, with),
+            Self::Json(text) => text.read(payload, with),
         }
     }
 }
@@ -271,6 +319,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.schema(),
             Self::Avro(decoder) => decoder.schema(),
+            Self::Json(decoder) => decoder.schema(),
         }
     }
 
@@ -283,6 +332,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.decode_beside(payload, beside),
             Self::Avro(decoder) => decoder.decode_beside(payload, beside),
+            Self::Json(decoder) => decoder.decode_beside(payload, beside),
         }
     }
 
@@ -301,6 +351,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.rows(),
             Self::Avro(decoder) => decoder.rows(),
+            Self::Json(decoder) => decoder.rows(),
         }
     }
 
@@ -310,6 +361,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.bytes(),
             Self::Avro(decoder) => decoder.bytes(),
+            Self::Json(decoder) => decoder.bytes(),
         }
     }
 
@@ -321,6 +373,7 @@ impl Decoder {
         match self {
             Self::Protobuf(decoder) => decoder.finish(),
             Self::Avro(decoder) => decoder.finish(),
+            Self::Json(decoder) => decoder.finish(),
         }
     }
 }
@@ -334,6 +387,7 @@ impl Filter {
         match self {
             Self::Protobuf(filter) => filter.takes(payload),
             Self::Avro(filter) => filter.takes(payload),
+            Self::Json(filter) => filter.takes(payload),
         }
     }
 }
@@ -354,7 +408,7 @@ mod tests {
             let field = Field { source: "value:name".to_owned(), source_name: "name".to_owned() };
             let field = match &schema {
                 Schema::Protobuf(_) => Field { source: "value:2".to_owned(), ..field },
-                Schema::Avro(_) => field,
+                Schema::Avro(_) | Schema::Json(_) => field,
             };
             let columns = plan(&schema, &table()).unwrap();
             let mut text = schema.reader().one_text(&schema, &field, &columns).unwrap();
@@ -367,5 +421,8 @@ mod tests {
         let text = "{\"type\": \"record\", \"name\": \"M\", \"fields\": [{\"name\": \"id\", \"type\": \"int\"},
             {\"name\": \"name\", \"type\": \"string\"}]}";
         check(avro::Schema::parse(text, &[]).unwrap().into(), b"\x0e\x02a");
+        let text =
+            "{\"title\": \"M\", \"properties\": {\"id\": {\"type\": \"integer\"}, \"name\": {\"type\": \"string\"}}}";
+        check(json::Schema::parse(text, &[]).unwrap().into(), b"{\"id\": 7, \"name\": \"a\"}");
     }
 }

@@ -1,11 +1,10 @@
 //! Schemas as registries hold them, made ready to be what payloads are written with.
 
-use crate::avro;
 use crate::framing::Message;
 use crate::payload::Schema;
 use crate::protobuf::registered::Messages;
 use crate::schema::{Kind, Registered};
-use crate::{Class, Rejected};
+use crate::{Class, Rejected, avro, json};
 use pipeline::resolved::Format;
 
 /// A registered schema, compiled.
@@ -15,6 +14,8 @@ pub enum Written {
     Protobuf(Messages),
     /// An Avro schema.
     Avro(avro::Schema),
+    /// A JSON Schema.
+    Json(json::Schema),
 }
 
 impl Written {
@@ -31,6 +32,10 @@ impl Written {
                 let parsed = avro::Schema::parse(&schema.text, &references);
                 parsed.map(Self::Avro).map_err(|fault| incompatible(format!("its schema is not usable: {fault}")))
             }
+            (Format::Json, Kind::Json) => {
+                let parsed = json::Schema::registered(schema);
+                parsed.map(Self::Json).map_err(|fault| incompatible(format!("its schema is not usable: {fault}")))
+            }
             (format, kind) => Err(incompatible(format!("its schema is of {kind}, and the pipeline reads {format}"))),
         }
     }
@@ -44,6 +49,7 @@ impl Written {
         match self {
             Self::Protobuf(messages) => messages.message(message, named).map(Schema::Protobuf),
             Self::Avro(schema) => Ok(Schema::Avro(schema.clone())),
+            Self::Json(schema) => Ok(Schema::Json(schema.clone())),
         }
     }
 }
@@ -86,6 +92,9 @@ mod tests {
             Err("its schema is of protobuf, and the pipeline reads avro"),
         );
         check(Format::Protobuf, Kind::Avro, record, Err("of Avro"));
+        check(Format::Json, Kind::Json, "{\"title\": \"R\", \"properties\": {\"a\": {}}}", Ok("R"));
+        check(Format::Json, Kind::Json, "{\"type\": \"long\"}", Err("not usable: /type: there is no type `long`"));
+        check(Format::Json, Kind::Avro, record, Err("its schema is of Avro, and the pipeline reads json"));
         check(Format::Protobuf, Kind::Protobuf, "message A {} message B {}", Err("nothing says which"));
     }
 }

@@ -28,7 +28,7 @@ use crate::glob;
 use crate::grammar;
 use crate::name;
 use crate::reader::Reader;
-use crate::resolved::{Pipeline, Schema, Source, Staging, Table, Value};
+use crate::resolved::{Fields, Pipeline, Schema, Source, Staging, Table, UnknownFields, Value};
 use crate::route::{self, Part, Route};
 
 /// Both files are written by hand. A larger one is something else, and is not read into memory.
@@ -260,7 +260,16 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
     let schema = value.as_ref().and_then(|found| Some(&found.value.as_ref()?.schema));
     let is_registered = schema.is_none_or(|schema| matches!(schema, Schema::Registered { .. }));
     let table = block(reader, document, "table").map(|s| table::read(reader, s, is_registered, staging.as_ref()));
-    let (table, route) = table.unzip();
+    let (mut table, route) = table.unzip();
+    if let (Some(Schema::Declared), Some(table)) = (schema, &mut table) {
+        // Beside the declared columns there is nothing that could be one.
+        table.fields = Fields::Listed;
+        if table.columns.is_empty() && table.unknown_fields != UnknownFields::Rest {
+            let at = document.get("table").map_or(0, |entry| entry.key_at);
+            let message = "`format = \"json\"` without a schema needs columns in `[table.columns]`";
+            reader.fault(at, code::MISSING, message);
+        }
+    }
     let route = route.flatten();
     let tables = match &table {
         Some(table) => differing(reader, document, table, route.as_ref(), staging.as_ref()),

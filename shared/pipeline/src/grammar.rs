@@ -87,7 +87,7 @@ const SCHEMA: &[Key] = &[
     now("descriptor"),
     now("message"),
     now("avsc"),
-    later("json_schema"),
+    now("json_schema"),
     now("registry"),
     now("registries"),
     now("name"),

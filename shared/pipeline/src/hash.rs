@@ -20,8 +20,11 @@ use crate::resolved::{Pipeline, Schema};
 pub fn of(pipeline: &Pipeline, schemas: &BTreeMap<String, String>) -> Result<String, Error> {
     let mut pipeline = pipeline.clone();
     match &mut pipeline.value.schema {
-        Schema::Proto { path, .. } | Schema::Descriptor { path, .. } | Schema::Avro { path } => *path = PathBuf::new(),
-        Schema::Registered { .. } => {}
+        Schema::Proto { path, .. }
+        | Schema::Descriptor { path, .. }
+        | Schema::Avro { path }
+        | Schema::Json { path } => *path = PathBuf::new(),
+        Schema::Registered { .. } | Schema::Declared => {}
     }
     let document = serde_json::json!({ "pipeline": serde_json::to_value(&pipeline)?, "schemas": schemas });
     Ok(digest(canonical_json(&document).as_bytes()))

@@ -161,6 +161,10 @@ pub enum Schema {
     Descriptor { path: PathBuf, message: String },
     /// An Avro schema, as JSON text.
     Avro { path: PathBuf },
+    /// A JSON Schema.
+    Json { path: PathBuf },
+    /// Nowhere: the pipeline's columns say what there is.
+    Declared,
     /// In registries of the environment, tried in order. Records name the version that they are written with; columns are
     /// planned from the name's newest one. The message's full name is for protobuf, where a schema has several.
     Registered { registries: Vec<String>, name: String, message: Option<String> },

@@ -49,7 +49,13 @@ pub(super) async fn find(
         None => None,
     };
     if let Some(schema) = examined.schema.as_ref().filter(|schema| !is_registered(schema)) {
-        return Ok(match Schema::load(schema) {
+        let loaded = match (&examined.pipeline, schema) {
+            (Some(pipeline), _) => Schema::of(pipeline),
+            // Nothing can be declared by what could not be read.
+            (None, resolved::Schema::Declared) => return Ok(Found::Unknown),
+            (None, schema) => Schema::load(schema),
+        };
+        return Ok(match loaded {
             Ok(schema) => Found::Usable(schema),
             Err(error) => {
                 faults.push(schema_fault(examined, error));
@@ -63,7 +69,7 @@ pub(super) async fn find(
     }
     let registries = ingest::registries(pipeline, environment, &asked.variable, Arc::clone(&asked.clock));
     let found = match Box::pin(registries).await {
-        Ok(registries) => ingest::own_schema(&pipeline.value, &registries).await,
+        Ok(registries) => ingest::own_schema(pipeline, &registries).await,
         Err(error) => Err(error),
     };
     match found {
@@ -86,6 +92,8 @@ fn schema_fault(examined: &Examined, error: codec::Error) -> Fault {
         Some(resolved::Schema::Proto { .. }) => "value.schema.proto",
         Some(resolved::Schema::Descriptor { .. }) => "value.schema.descriptor",
         Some(resolved::Schema::Avro { .. }) => "value.schema.avsc",
+        Some(resolved::Schema::Json { .. }) => "value.schema.json_schema",
+        Some(resolved::Schema::Declared) => "value",
         Some(resolved::Schema::Registered { .. }) | None => "value.schema.name",
     };
     match error {

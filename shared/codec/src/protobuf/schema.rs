@@ -45,6 +45,12 @@ pub fn load(schema: &pipeline::resolved::Schema) -> Result<MessageDescriptor, Er
         pipeline::resolved::Schema::Avro { path } => {
             Err(Error::Schema { path: path.clone(), message: "it is an Avro schema, and protobuf is read".to_owned() })
         }
+        pipeline::resolved::Schema::Json { path } => {
+            Err(Error::Schema { path: path.clone(), message: "it is a JSON Schema, and protobuf is read".to_owned() })
+        }
+        pipeline::resolved::Schema::Declared => {
+            Err(Error::Schema { path: PathBuf::new(), message: "there is none, and protobuf takes one".to_owned() })
+        }
         pipeline::resolved::Schema::Registered { name, .. } => Err(Error::Registered { name: name.clone() }),
     }
 }

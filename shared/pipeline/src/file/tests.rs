@@ -756,3 +756,36 @@ fn framings_and_registries_are_read() {
     faulty(bare, "proto = \"x.proto\", registry = \"main\", name = \"s\", message = \"M\"", "4:31 invalid is one of");
     faulty(bare, "proto = \"x.proto\", name = \"s\", message = \"M\"", "4:31 invalid in a registry");
 }
+
+/// Of JSON there may be no schema: its columns say what there is.
+#[test]
+fn json_has_a_schema_or_declared_columns() {
+    let columns = "[table.columns]\nid = { type = \"long\" }\n";
+    let text =
+        |schema: &str| format!("{SOURCE}{TABLE}{columns}[value]\nformat = \"json\"\nframing = \"bare\"\n{schema}");
+    let read = |schema: &str| {
+        assert_eq!(of_pipeline(&text(schema)), Vec::<String>::new(), "{schema}");
+        parse_named(&text(schema)).unwrap().value.schema
+    };
+    assert_eq!(read(""), Schema::Declared);
+    let fields = |schema: &str| parse_named(&text(schema)).unwrap().table.fields;
+    assert_eq!((fields(""), fields("schema = { json_schema = \"x.json\" }")), (Fields::Listed, Fields::All));
+    let Schema::Json { path } = read("schema = { json_schema = \"schemas/x.json\" }") else { panic!("no JSON Schema") };
+    assert!(path.ends_with("schemas/x.json"), "{}", path.display());
+    let faulty = |format: &str, schema: &str, expected: &str| {
+        check(&format!("[value]\nformat = \"{format}\"\nframing = \"bare\"\n{schema}\n{SOURCE}{TABLE}"), &[expected]);
+    };
+    faulty("json", "schema = { json_schema = \"x.json\", message = \"M\" }", "4:36 invalid `message` is of protobuf");
+    faulty("json", "schema = { json_schema = \"x.json\", name = \"s\" }", "4:36 invalid in a registry");
+    faulty("json", "schema = { json_schema = \"\" }", "4:26 invalid a schema file has a path");
+    faulty("json", "schema = { avsc = \"x.avsc\" }", "4:12 invalid takes `json_schema`, `registry` or `registries`");
+    faulty(
+        "json",
+        "schema = { registry = \"main\", name = \"s\", message = \"M\" }",
+        "4:43 invalid a JSON Schema is of one object",
+    );
+    faulty("json", "schema = { }", "4:1 missing needs `json_schema`, `registry` or `registries`");
+    faulty("avro", "schema = { json_schema = \"x.json\" }", "4:12 invalid is no schema of `format = \"avro\"`");
+    faulty("avro", "", "1:1 missing needs `schema`");
+    faulty("json", "", "7:1 missing without a schema needs columns");
+}

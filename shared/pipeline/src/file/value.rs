@@ -20,7 +20,7 @@ pub(super) struct Found {
     pub(super) schema_file: Option<(PathBuf, usize)>,
 }
 
-const FORMATS: &[(&str, Format)] = &[("protobuf", Format::Protobuf), ("avro", Format::Avro)];
+const FORMATS: &[(&str, Format)] = &[("protobuf", Format::Protobuf), ("avro", Format::Avro), ("json", Format::Json)];
 
 const FRAMINGS: &[(&str, Framing)] = &[
     ("auto", Framing::Auto),
@@ -39,7 +39,10 @@ pub(super) fn read<'t>(
     project: &Path,
     registries: &BTreeMap<String, Registry>,
 ) -> Found {
-    for needed in ["format", "schema"] {
+    let format = reader.choice(section, "format", FORMATS, &["dms", "debezium"]);
+    // Of JSON the declared columns may say what there is.
+    let is_declared = format == Some(Format::Json) && section.get("schema").is_none();
+    for needed in ["format", "schema"].iter().filter(|needed| **needed != "schema" || !is_declared) {
         if section.get(needed).is_none() {
             reader.fault(section.at, code::MISSING, format!("`[value]` needs `{needed}`"));
         }
@@ -49,7 +52,6 @@ pub(super) fn read<'t>(
         let message = "`[value]` needs `framing`: \"bare\", or \"auto\", which tells framings apart record by record";
         reader.fault(section.at, code::MISSING, message);
     }
-    let format = reader.choice(section, "format", FORMATS, &["json", "dms", "debezium"]);
     let framing = reader.choice(section, "framing", FRAMINGS, &[]);
     if let (Some(format), Some(framing), Some(entry)) = (format, framing, section.get("framing"))
         && let Some(reason) = framing.refusal(format)
@@ -65,7 +67,7 @@ pub(super) fn read<'t>(
     }
     let (schema, schema_file) = match reader.section(section, "schema") {
         Some(section) => schema(reader, section, format, project, registries),
-        None => (None, None),
+        None => (is_declared.then_some(Schema::Declared), None),
     };
     let filter = filter(reader, section);
     let explode = reader.text(section, "explode").and_then(|text| field_path(reader, "explode", &text));
@@ -99,12 +101,13 @@ fn field_path(reader: &mut Reader<'_>, name: &str, text: &Text) -> Option<Vec<St
 }
 
 /// The keys that say where a schema is, and the formats that it may be of.
-const PLACES: [(&str, &[Format]); 5] = [
+const PLACES: [(&str, &[Format]); 6] = [
     ("proto", &[Format::Protobuf]),
     ("descriptor", &[Format::Protobuf]),
     ("avsc", &[Format::Avro]),
-    ("registry", &[Format::Protobuf, Format::Avro]),
-    ("registries", &[Format::Protobuf, Format::Avro]),
+    ("json_schema", &[Format::Json]),
+    ("registry", &[Format::Protobuf, Format::Avro, Format::Json]),
+    ("registries", &[Format::Protobuf, Format::Avro, Format::Json]),
 ];
 
 /// Names of keys for a sentence: "`a`, `b` or `c`".
@@ -125,7 +128,6 @@ fn schema<'t>(
     project: &Path,
     registries: &BTreeMap<String, Registry>,
 ) -> (Option<Schema>, Option<(PathBuf, usize)>) {
-    let later = section.get("json_schema").is_some();
     let named: Vec<_> =
         PLACES.iter().filter_map(|(name, formats)| section.get(name).map(|entry| (*name, *formats, entry))).collect();
     let fits: Vec<&str> = PLACES
@@ -134,11 +136,10 @@ fn schema<'t>(
         .map(|(name, _)| *name)
         .collect();
     let (name, formats, entry) = match &named[..] {
-        [] if later => return (None, None),
         [] => {
             reader.fault(section.at, code::MISSING, format!("`[value.schema]` needs {}", listed(&fits, "or")));
             // Its name is that of a message, or nothing can be said of it.
-            let _message = message(reader, section, format != Some(Format::Avro));
+            let _message = message(reader, section, !matches!(format, Some(Format::Avro | Format::Json)));
             return (None, None);
         }
         [only] => only,
@@ -152,12 +153,16 @@ fn schema<'t>(
         let message = format!("`{name}` is no schema of `format = \"{format}\"`, which takes {}", listed(&fits, "or"));
         reader.fault(entry.key_at, code::INVALID, message);
     }
-    let is_avro = *name == "avsc" || is_kept && format == Some(Format::Avro);
-    let message = if let (true, Some(entry)) = (is_avro, section.get("message")) {
-        reader.fault(entry.key_at, code::INVALID, "`message` is of protobuf: an Avro schema is of one record");
+    let of_one = match (*name, format) {
+        ("avsc", _) | ("registry" | "registries", Some(Format::Avro)) => Some("an Avro schema is of one record"),
+        ("json_schema", _) | ("registry" | "registries", Some(Format::Json)) => Some("a JSON Schema is of one object"),
+        _ => None,
+    };
+    let message = if let (Some(of_one), Some(entry)) = (of_one, section.get("message")) {
+        reader.fault(entry.key_at, code::INVALID, format!("`message` is of protobuf: {of_one}"));
         None
     } else {
-        message(reader, section, !is_kept && !is_avro)
+        message(reader, section, !is_kept && of_one.is_none())
     };
     if is_kept {
         return (registered(reader, section, message, registries), None);
@@ -173,6 +178,7 @@ fn schema<'t>(
     let path = project.join(&file.value);
     let schema = match (*name, message) {
         ("avsc", _) => Some(Schema::Avro { path: path.clone() }),
+        ("json_schema", _) => Some(Schema::Json { path: path.clone() }),
         ("proto", Some(message)) => Some(Schema::Proto { path: path.clone(), message }),
         (_, Some(message)) => Some(Schema::Descriptor { path: path.clone(), message }),
         (_, None) => None,

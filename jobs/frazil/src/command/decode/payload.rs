@@ -129,7 +129,7 @@ impl Reader {
         let salt = ingest::salt(&pipeline, environment, &session.variable).map_err(failed)?;
         let registries = ingest::registries(&pipeline, environment, &session.variable, session.clock.clone());
         let registries = Box::pin(registries).await.map_err(failed)?;
-        let schema = ingest::own_schema(&pipeline.value, &registries).await.map_err(failed)?;
+        let schema = ingest::own_schema(&pipeline, &registries).await.map_err(failed)?;
         let tables = columns::plan_tables(&schema, &pipeline).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let failure = Failure::usage("pipeline.columns", lines.join("\n"))

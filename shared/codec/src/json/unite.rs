@@ -1,0 +1,101 @@
+//! Two versions of a schema as one, that records of both can be read as.
+
+use std::collections::{HashMap, HashSet};
+
+use pipeline::types::Type;
+
+use super::schema::{Field, Schema, Shape, Single};
+
+impl Schema {
+    /// This schema with the members of another version that it lacks, at any depth, behind its own. A member that one of them
+    /// lacks may be missing; whole numbers of 64 bits and numbers of double precision take the place of shorter ones, and listed
+    /// texts are those of both. What is of another kind there stays as it is here. Nothing where that changes nothing, or where
+    /// the pipeline's columns are all there is.
+    pub(crate) fn united(&self, other: &Self) -> Option<Self> {
+        if self.declared {
+            return None;
+        }
+        // The other's shapes behind our own: whatever is new leads to them.
+        let shift = self.shapes.len();
+        let mut shapes = self.shapes.clone();
+        shapes.extend(other.shapes.iter().cloned().map(|mut shape| {
+            match &mut shape {
+                Shape::Object(object) => object.fields.iter_mut().for_each(|field| field.of += shift),
+                Shape::Map(of) | Shape::Array(of) => *of += shift,
+                Shape::Single(_) => {}
+            }
+            shape
+        }));
+        let (mut open, mut seen, mut changed) = (vec![(self.root, other.root + shift)], HashSet::new(), false);
+        let mut ours = HashMap::new();
+        while let Some((own, new)) = open.pop() {
+            let Some(theirs) = shapes.get(new).cloned().filter(|_| own != new && seen.insert((own, new))) else {
+                continue;
+            };
+            match (shapes.get_mut(own), theirs) {
+                (Some(Shape::Object(object)), Shape::Object(theirs)) => {
+                    ours.insert(new, own);
+                    for field in &mut object.fields {
+                        field.optional |= theirs.fields.iter().all(|other| other.name != field.name);
+                    }
+                    for other in theirs.fields {
+                        match object.fields.iter_mut().find(|field| field.name == other.name) {
+                            Some(field) => {
+                                open.push((field.of, other.of));
+                                field.optional |= other.optional;
+                            }
+                            None => {
+                                object.fields.push(Field { optional: true, ..other });
+                                changed = true;
+                            }
+                        }
+                    }
+                }
+                (Some(Shape::Map(own)), Shape::Map(new)) | (Some(Shape::Array(own)), Shape::Array(new)) => {
+                    open.push((*own, new));
+                }
+                (Some(Shape::Single(single)), Shape::Single(theirs)) => changed |= widen(single, theirs),
+                _ => {}
+            }
+        }
+        // What is new leads to our objects where it led to those that they are now.
+        let lead = |of: &mut usize| *of = ours.get(of).copied().unwrap_or(*of);
+        for shape in &mut shapes {
+            match shape {
+                Shape::Object(object) => object.fields.iter_mut().for_each(|field| lead(&mut field.of)),
+                Shape::Map(of) | Shape::Array(of) => lead(of),
+                Shape::Single(_) => {}
+            }
+        }
+        let digest = format!("{}+{}", self.digest, other.digest);
+        changed.then(|| Self { shapes, digest, ..self.clone() })
+    }
+}
+
+/// Takes into a single value what another version's has more.
+fn widen(own: &mut Single, theirs: Single) -> bool {
+    let mut changed = false;
+    if own.of == theirs.of
+        && matches!((&own.default, &theirs.default), (Type::Int, Type::Long) | (Type::Float, Type::Double))
+    {
+        own.default = theirs.default;
+        changed = true;
+    }
+    if own.of == theirs.of
+        && let Some(symbols) = &mut own.symbols
+    {
+        match theirs.symbols {
+            Some(others) => {
+                let before = symbols.len();
+                symbols.extend(others.into_iter().filter(|other| !symbols.contains(other)).collect::<Vec<_>>());
+                changed |= symbols.len() > before;
+            }
+            // Any text is one there.
+            None => {
+                own.symbols = None;
+                changed = true;
+            }
+        }
+    }
+    changed
+}
