@@ -1,5 +1,6 @@
 use model::coverage::Fault;
 use model::failure::Kind;
+use pipeline::resolved::Format;
 
 use crate::event;
 
@@ -100,6 +101,12 @@ pub enum Error {
         /// What for.
         needs: String,
     },
+    /// The mapping hands over something else than the pipeline reads.
+    #[error("the mapping hands records over as JSON (`record_format = \"JSON\"`), and the pipeline reads {format}")]
+    HandedOver {
+        /// What it reads.
+        format: Format,
+    },
     /// The registered schema that columns are planned from can't be used.
     #[error("columns can't be planned from the newest version of `{name}`: {why}")]
     Schema {
@@ -134,6 +141,7 @@ impl Error {
             | Self::Salt { .. }
             | Self::Registry { .. }
             | Self::NoRegistry { .. }
+            | Self::HandedOver { .. }
             | Self::Schema { .. } => Kind::Misconfigured,
             Self::Registries(e) => e.kind(),
             Self::NoAnswer { .. } => Kind::Retry,

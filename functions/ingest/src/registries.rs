@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::clock::Clock;
-use pipeline::environment::{Environment, Registry};
-use pipeline::resolved::{Framing, Pipeline, Schema};
+use pipeline::environment::{Environment, RecordFormat, Registry};
+use pipeline::resolved::{Format, Framing, Pipeline, Schema};
 use registry::files::Folder;
 use registry::{Limits, Registries, Source};
 
@@ -15,12 +15,19 @@ use crate::Error;
 /// mapping takes framings off, for then nobody is asked.
 ///
 /// # Errors
-/// [`Error::NoRegistry`] where a framing takes one and there is none, [`Error::Registry`] where the environment has none of a name.
+/// [`Error::NoRegistry`] where a framing takes one and there is none, [`Error::Registry`] where the environment has none of a name,
+/// [`Error::HandedOver`] where the mapping makes something else of payloads than the pipeline reads.
 pub fn registries_of<'e>(
     pipeline: &'e Pipeline,
     environment: &'e Environment,
 ) -> Result<Vec<(&'e str, &'e Registry)>, Error> {
     let value = &pipeline.value;
+    if environment.mapping.registry.is_some()
+        && environment.mapping.record_format == RecordFormat::Json
+        && matches!(value.format, Format::Protobuf | Format::Avro)
+    {
+        return Err(Error::HandedOver { format: value.format });
+    }
     let names: Vec<&String> = match &value.schema {
         Schema::Registered { registries, .. } => registries.iter().collect(),
         _ if value.framing == Framing::Bare && environment.mapping.registry.is_none() => Vec::new(),

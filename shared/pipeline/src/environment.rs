@@ -22,7 +22,7 @@ use crate::nearest::nearest;
 use crate::reader::{Reader, Text};
 
 pub use location::Location;
-pub use mapping::{Kafka, Mapping, Start};
+pub use mapping::{Kafka, Mapping, RecordFormat, Start};
 pub use registries::Registry;
 
 /// The file's name, looked for upward.

@@ -177,6 +177,7 @@ const ENVIRONMENT: &[Key] = &[
         now("bisect"),
         now("filter"),
         now("registry"),
+        now("record_format"),
     ]),
     now("vars").open(),
     later("spark").table(&[later("application"), later("role"), later("above")]),

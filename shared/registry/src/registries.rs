@@ -12,7 +12,7 @@ use codec::schema::Registered;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use lru::LruCache;
 use model::clock::{Clock, Timestamp};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::{Error, Source, Wanted};
 
@@ -27,7 +27,7 @@ pub struct Limits {
     pub tries: u32,
     /// How long is waited between these.
     pub pause: Duration,
-    /// How many schemas are asked for at once.
+    /// How many schemas are being asked for at a time; those that wait for another try are not.
     pub at_once: usize,
     /// How long one registry may take for one answer, what the schema refers to included.
     pub answer_within: Duration,
@@ -73,6 +73,7 @@ pub struct Registries {
     sources: Vec<Arc<dyn Source>>,
     clock: Arc<dyn Clock>,
     limits: Limits,
+    asking: Semaphore,
     memory: Mutex<Memory>,
 }
 
@@ -96,7 +97,8 @@ impl Registries {
     #[must_use]
     pub fn new(sources: Vec<Arc<dyn Source>>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         let memory = Memory { answers: LruCache::new(limits.answers_max), text_bytes: 0, under_way: HashMap::new() };
-        Self { sources, clock, limits, memory: Mutex::new(memory) }
+        let asking = Semaphore::new(limits.at_once.clamp(1, Semaphore::MAX_PERMITS));
+        Self { sources, clock, limits, asking, memory: Mutex::new(memory) }
     }
 
     /// Whether there is none.
@@ -140,22 +142,32 @@ impl Registries {
     /// # Errors
     /// The first error that says nothing of a schema: the batch fails as a whole, and comes again.
     pub async fn schemas(&self, wanted: BTreeSet<Wanted>) -> Result<BTreeMap<Wanted, Answer>, Error> {
+        let count = wanted.len();
         let answers = stream::iter(wanted).map(|wanted| async move {
             match self.schema(&wanted).await {
                 answer @ (Ok(_) | Err(Error::NotFound { .. })) => Ok((wanted, answer)),
                 Err(error) => Err(error),
             }
         });
-        answers.buffer_unordered(self.limits.at_once.max(1)).try_collect().await
+        // All of them under way: a batch of names that nobody knows waits for its tries once, and not one after the other.
+        answers.buffer_unordered(count.max(1)).try_collect().await
     }
 
     async fn ask(&self, wanted: &Wanted) -> Answer {
+        if !self.sources.iter().any(|source| source.keeps(wanted)) {
+            return Err(not_found(wanted, &[]));
+        }
         let mut missing = None;
         for attempt in 0..self.limits.tries.max(1) {
             if attempt > 0 {
                 tokio::time::sleep(self.limits.pause).await;
             }
-            match self.ask_each(wanted).await {
+            let asked = {
+                // Never closed.
+                let _permit = self.asking.acquire().await;
+                self.ask_each(wanted).await
+            };
+            match asked {
                 Err(error @ Error::NotFound { .. }) => missing = Some(error),
                 other => return other,
             }

@@ -8,6 +8,7 @@ mod plan;
 mod records;
 mod registered;
 mod routes;
+mod services;
 mod shop;
 mod storing;
 mod topic;

@@ -31,18 +31,24 @@ pub(crate) struct Topic {
 impl Topic {
     /// Of files, and the lines of `[value]` and `[table]`.
     pub(crate) async fn of(files: &[(&str, &str)], value: &str, table: &str) -> Result<Self, Error> {
-        Self::with(files, value, table, None).await
+        Self::with(files, value, table, None, None).await
+    }
+
+    /// The same with another registry of the environment.
+    pub(crate) async fn at(registry: Registry, files: &[(&str, &str)], value: &str) -> Result<Self, Error> {
+        Self::with(files, value, "", Some(registry), None).await
     }
 
     /// The same with other registries in the place of the environment's.
     pub(crate) async fn asking(source: Arc<dyn Source>, files: &[(&str, &str)], value: &str) -> Self {
-        Self::with(files, value, "", Some(source)).await.unwrap()
+        Self::with(files, value, "", None, Some(source)).await.unwrap()
     }
 
     async fn with(
         files: &[(&str, &str)],
         value: &str,
         table: &str,
+        main: Option<Registry>,
         source: Option<Arc<dyn Source>>,
     ) -> Result<Self, Error> {
         let folder = tempfile::tempdir().unwrap();
@@ -54,7 +60,7 @@ impl Topic {
         let name = if table.starts_with("name = ") { String::new() } else { format!("name = \"{TABLE}\"") };
         let text =
             format!("[source]\ntopics = [\"t\"]\n[value]\n{value}\n[table]\n{name}\nrecord_columns = false\n{table}");
-        let main = Registry::Files { dir: folder.path().join("registry") };
+        let main = main.unwrap_or_else(|| Registry::Files { dir: folder.path().join("registry") });
         let environment =
             Environment { registries: [("main".to_owned(), main)].into(), ..Environment::embedded(folder.path()) };
         let pipeline = pipeline::file::parse(&text, &environment, &folder.path().join("pipelines/t.toml"));
@@ -62,7 +68,7 @@ impl Topic {
         let clock = Arc::new(TokioClock::new("2026-11-30T14:05:10Z".parse().unwrap()));
         let store = Arc::new(Memory::new(clock.clone()));
         let id = "t-00ff00ff".parse().unwrap();
-        let salt = |_: &str| Some("a salt of some length".to_owned());
+        let salt = |name: &str| (name != "NOT_SET").then(|| "ann:a salt of some length".to_owned());
         let mut config = IngestConfig::open(pipeline, &environment, &salt, id, store.clone(), clock.clone()).await?;
         if let Some(source) = source {
             config.registries = Arc::new(Registries::new(vec![source], clock.clone(), Limits::default()));

@@ -94,6 +94,7 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
         ingest::Error::Late { .. } => "ingest.late",
         ingest::Error::Registries(_) | ingest::Error::NoAnswer { .. } => "registry",
         ingest::Error::Registry { .. } | ingest::Error::NoRegistry { .. } => "environment.registry",
+        ingest::Error::HandedOver { .. } => "environment.mapping",
         ingest::Error::Schema { .. } => "pipeline.schema",
         ingest::Error::Store(_) => "store",
         ingest::Error::Pipeline(e) => return environment::misread(e),
@@ -117,6 +118,7 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
             Some("let this account read the registry: see its block under `registries` in frazil.toml")
         }
         ingest::Error::Registry { .. } => Some("mend the registry's block under `registries` in frazil.toml"),
+        ingest::Error::HandedOver { .. } => Some("have the mapping hand payloads over as they are: SOURCE"),
         ingest::Error::NoRegistry { .. } => Some("name one under `registries` of the environment in frazil.toml"),
         ingest::Error::Schema { .. } => Some("mend the `[value]` block that names it, or register it"),
         ingest::Error::Columns { .. } => Some("change the pipeline file where that says, or the message"),

@@ -84,6 +84,7 @@ async fn show(record: &Received<'_>, reader: &mut Reader, session: &mut Session<
         key: owned(record.key()),
         value: owned(record.value()),
         headers: record.headers().map(|(name, value)| (name.to_owned(), owned(value))).collect(),
+        unwrapped: None,
     };
     let decoded = reader.read(&owned, Some(record.topic())).await?;
     let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());

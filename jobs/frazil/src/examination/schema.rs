@@ -34,6 +34,20 @@ pub(super) async fn find(
     if faults.iter().any(|fault| fault.code == code::SCHEMA_MISSING) {
         return Ok(Found::Unknown);
     }
+    let named = match examined.pipeline.as_ref().map(|pipeline| ingest::registries_of(pipeline, environment)) {
+        Some(Ok(named)) => Some(named),
+        Some(Err(error)) => {
+            let place = match error {
+                ingest::Error::HandedOver { .. } => Some(("value.format", code::MISFIT)),
+                ingest::Error::NoRegistry { .. } => Some(("value.framing", code::NO_REGISTRY)),
+                // Of a registry that is not there the file's own reader has told.
+                _ => None,
+            };
+            faults.extend(place.map(|(place, code)| examined.fault(place, code, error.to_string(), None)));
+            None
+        }
+        None => None,
+    };
     if let Some(schema) = examined.schema.as_ref().filter(|schema| !is_registered(schema)) {
         let loaded = match (&examined.pipeline, schema) {
             (Some(pipeline), _) => Schema::of(pipeline),
@@ -41,11 +55,6 @@ pub(super) async fn find(
             (None, resolved::Schema::Declared) => return Ok(Found::Unknown),
             (None, schema) => Schema::load(schema),
         };
-        if let Some(pipeline) = &examined.pipeline
-            && let Err(error) = ingest::registries_of(pipeline, environment)
-        {
-            faults.push(examined.fault("value.framing", code::NO_REGISTRY, error.to_string(), None));
-        }
         return Ok(match loaded {
             Ok(schema) => Found::Usable(schema),
             Err(error) => {
@@ -54,9 +63,7 @@ pub(super) async fn find(
             }
         });
     }
-    // Registries that are not there were told of.
-    let Some(pipeline) = &examined.pipeline else { return Ok(Found::Unknown) };
-    let Ok(named) = ingest::registries_of(pipeline, environment) else { return Ok(Found::Unknown) };
+    let (Some(pipeline), Some(named)) = (&examined.pipeline, named) else { return Ok(Found::Unknown) };
     if !asked.services && named.iter().any(|(_, registry)| !matches!(registry, Registry::Files { .. })) {
         return Ok(Found::Unknown);
     }

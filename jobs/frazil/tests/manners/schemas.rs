@@ -156,3 +156,26 @@ fn a_framing_without_a_registry_is_a_fault_of_the_file() {
     let (exit, answer) = place.answer(&["decode", "--hex", "00"]);
     assert_eq!((exit, &answer["error"]["code"]), (Exit::Usage, &json!("environment.registry")), "{answer}");
 }
+
+#[test]
+fn a_mapping_that_takes_framings_off_hands_over_what_the_pipeline_reads() {
+    let place = project("bare", "avsc = \"schemas/reading.avsc\"");
+    let environment = |format: &str| {
+        format!(
+            "[env.local]\ndir = \"dir\"\nregistries.main = {{ kind = \"files\", dir = \"registry\" }}\n\
+             mapping = {{ registry = \"main\", record_format = \"{format}\", pollers = [1, 2] }}\n"
+        )
+    };
+    place.write("frazil.toml", environment("JSON"));
+    assert_eq!(place.check(&[]), (Exit::No, vec!["pipelines/readings.toml:4:10 misfit".to_owned()]));
+    place.write("frazil.toml", environment("SOURCE"));
+    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    let value = base64_simd::STANDARD.encode_to_string(b"\x04ab\x0f\0");
+    let record = json!({"offset": 0, "value": value, "valueSchemaMetadata": {"dataFormat": "AVRO", "schemaId": "1"}});
+    let lines = place.run_with(&record.to_string(), &["decode", "--json"]).lines();
+    assert_eq!(lines[0]["rows"][0]["name"], "ab");
+    let arn = "arn:aws:kafka:eu-west-1:1:cluster/demo/0";
+    let event = json!({"eventSource": "aws:kafka", "eventSourceArn": arn, "records": {"readings-0": [record]}});
+    place.write("event.json", event.to_string());
+    assert_eq!(place.told(&["ingest", "--event", "event.json"])["dead_letters"], 0);
+}

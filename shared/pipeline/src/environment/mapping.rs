@@ -47,6 +47,16 @@ pub enum Start {
     At(i64),
 }
 
+/// What a mapping that knows a schema registry hands over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordFormat {
+    /// `SOURCE`: the payload as it is, without its framing.
+    #[default]
+    Source,
+    /// `JSON`: text made of it.
+    Json,
+}
+
 /// An event source mapping's settings. What is left out has Lambda's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
@@ -70,6 +80,8 @@ pub struct Mapping {
     pub filter: Vec<String>,
     /// The registry whose schemas the mapping decodes with.
     pub registry: Option<String>,
+    /// What it hands over then.
+    pub record_format: RecordFormat,
 }
 
 impl Mapping {
@@ -136,6 +148,12 @@ pub(super) fn mapping<'t>(reader: &mut Reader<'t>, environment: Section<'t>) -> 
     let bisect = reader.flag(section, "bisect", false);
     let filter = filter(reader, section);
     let registry = registry(reader, environment, section);
+    let formats = [("SOURCE", RecordFormat::Source), ("JSON", RecordFormat::Json)];
+    let record_format = reader.choice(section, "record_format", &formats, &[]).unwrap_or_default();
+    if let (Some(entry), None) = (section.get("record_format"), section.get("registry")) {
+        let message = "`record_format` is what a mapping with a `registry` hands over";
+        reader.fault(entry.key_at, code::MISSING, message);
+    }
     let mapping = Mapping {
         batch: batch.and_then(|n| usize::try_from(n).ok()),
         window_seconds,
@@ -147,6 +165,7 @@ pub(super) fn mapping<'t>(reader: &mut Reader<'t>, environment: Section<'t>) -> 
         bisect,
         filter,
         registry,
+        record_format,
     };
     let provisioned = [
         ("partial_answers", mapping.partial_answers),

@@ -261,6 +261,7 @@ mapping = { start = "LATEST", retries = -1, filter = [], pollers = [1, 1] }
             bisect: true,
             filter: vec![r#"{"value":{"a":[1]}}"#.to_owned()],
             registry: None,
+            record_format: RecordFormat::Source,
         }
     );
     assert_eq!(local.mapping.skips(), ["retries", "max_age", "bisect", "filter"]);
@@ -304,6 +305,7 @@ fn a_mapping_that_lambda_would_not_take_is_refused_setting_by_setting() {
     );
     check("mapping = { filter = [\"x\", \"[1]\"] }", &["JSON object", "JSON object"]);
     check("mapping = { registry = \"main\", pollers = [1, 2] }", &["no registry \"main\""]);
+    check("mapping = { record_format = \"JSON\" }", &["with a `registry` hands over"]);
 }
 
 #[test]

@@ -256,3 +256,23 @@ async fn memory_is_bounded() {
     check(Limits { text_bytes_max: 39, ..Limits::default() }, 3).await;
     check(Limits { text_bytes_max: 9, ..Limits::default() }, 0).await;
 }
+
+/// Names that nobody knows wait for their tries together: whoever sends many of them stops nobody for long.
+#[tokio::test(start_paused = true)]
+async fn many_that_nobody_knows_take_as_long_as_one() {
+    let told = Told::new("a", &[]);
+    let limits = Limits { at_once: 100, ..Limits::default() };
+    let world = world(&[&told], limits);
+    let began = tokio::time::Instant::now();
+    let answers = world.registries.schemas((0..1000).map(id).collect()).await.unwrap();
+    assert!(answers.len() == 1000 && answers.values().all(|answer| matches!(answer, Err(Error::NotFound { .. }))));
+    assert_eq!(told.asked(), 3000);
+    // Ten rounds of a hundred for each of three tries, and two pauses: by tokio's clock, which waits for nothing else.
+    let least = told.takes * 30;
+    assert!(began.elapsed() >= least && began.elapsed() < least + limits.pause * 3, "{:?}", began.elapsed());
+    // Of a kind of name that no registry keeps, nobody is asked, and nothing waited for.
+    let began = tokio::time::Instant::now();
+    let nobodys = Reference::AvroFingerprint(7).into();
+    assert!(matches!(world.ask(&nobodys).await, Err(Error::NotFound { .. })));
+    assert_eq!((told.asked(), began.elapsed()), (3000, Duration::ZERO));
+}

@@ -20,6 +20,8 @@ pub(crate) struct Record {
     pub(crate) value: Option<Vec<u8>>,
     /// Name and value of each header, in order.
     pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
+    /// The data format and the schema's id, where a mapping has taken the framing off.
+    pub(crate) unwrapped: Option<(String, String)>,
 }
 
 impl Record {
@@ -89,7 +91,9 @@ pub(super) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
         Some(headers) => self::headers(headers),
     };
     let headers = headers.ok_or_else(|| fault("`headers` are neither an event's nor a dead letter's"))?;
-    Ok(Record { key, value, headers })
+    let said = |name: &str| record.get("valueSchemaMetadata")?.get(name)?.as_str().map(str::to_owned);
+    let unwrapped = said("dataFormat").zip(said("schemaId"));
+    Ok(Record { key, value, headers, unwrapped })
 }
 
 /// Headers as an event has them, objects of a name and its bytes as signed or unsigned numbers, or as a dead letter has
@@ -156,6 +160,15 @@ mod tests {
         for headers in [r#"{"a":[1]}"#, "[1]", r#"[{"a":[256]}]"#, r#"[["a"]]"#, r#"[["a","*"]]"#] {
             assert!(line(format!("{{\"headers\":{headers}}}").as_bytes(), Encoding::Hex).is_err(), "{headers}");
         }
+    }
+
+    #[test]
+    fn what_a_mapping_says_of_a_value_comes_with_it() {
+        let unwrapped = |text: &str| line(text.as_bytes(), Encoding::Hex).map(|record| record.unwrapped).unwrap();
+        let said = Some(("AVRO".to_owned(), "7".to_owned()));
+        assert_eq!(unwrapped(r#"{"value":"","valueSchemaMetadata":{"dataFormat":"AVRO","schemaId":"7"}}"#), said);
+        assert_eq!(unwrapped(r#"{"value":"","valueSchemaMetadata":null}"#), None);
+        assert_eq!(unwrapped(r#"{"value":""}"#), None);
     }
 
     #[test]

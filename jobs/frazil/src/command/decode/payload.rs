@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema};
 use codec::columns::Tables;
-use codec::framing::{self, Framed, Message, Reference, Splitter, VALUE_HEADER};
+use codec::framing::{self, Framed, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
 use codec::payload::{self, Decoder, Filter, Schema as Payload};
 use codec::routing::{self, Router};
 use codec::texts::Texts;
@@ -159,7 +159,9 @@ impl Reader {
         let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
         let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
         let schema_header = headers.clone().rfind(|(name, _)| *name == VALUE_HEADER).and_then(|(_, id)| id);
-        let framed = framing::Record { value, schema_header, unwrapped: None };
+        let unwrapped = record.unwrapped.as_ref();
+        let unwrapped = unwrapped.map(|(format, id)| Unwrapped { data_format: format, schema_id: id });
+        let framed = framing::Record { value, schema_header, unwrapped };
         let (payload, writer) = match self.splitter.split(&framed) {
             Ok(Framed { schema: None, payload, .. }) => (payload.to_vec(), Ok(0)),
             Ok(Framed { schema: Some(reference), message, payload, .. }) => {

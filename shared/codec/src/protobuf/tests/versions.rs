@@ -1,9 +1,15 @@
 //! Messages of one version of a schema, read as another's columns.
 
+use proptest::prelude::*;
+use prost::Message as _;
+use prost_reflect::DescriptorPool;
+use prost_reflect::prost_types::{DescriptorProto, FileDescriptorSet};
+
+use super::generate::{self, Random};
 use super::*;
 use crate::Error;
 use crate::columns::tests::{declare, path};
-use crate::source::Described as _;
+use crate::source::{Described as _, Schema as Described};
 
 /// A row of the reader's columns from a writer's payload.
 fn read(reader: &MessageDescriptor, table: &Table, writer: &MessageDescriptor, payload: &str) -> Result<String, Error> {
@@ -168,4 +174,74 @@ fn a_number_is_a_time_by_the_unit_of_its_column() {
     refused("at", "date", Some(Unit::Millis), "it can be long");
     refused("t", "timestamptz", Some(Unit::Millis), "a unit of its own");
     refused("s", "timestamptz", Some(Unit::Millis), "it can be string");
+}
+
+/// A version of a schema that lacks some of its fields.
+fn without_some(message: &MessageDescriptor, random: &mut Random) -> MessageDescriptor {
+    fn thin(message: &mut DescriptorProto, random: &mut Random) {
+        let is_entry = message.options.as_ref().is_some_and(|options| options.map_entry());
+        // A oneof keeps its members: without any it would be none.
+        message.field.retain(|field| is_entry || field.oneof_index.is_some() || !random.chance(4));
+        message.nested_type.iter_mut().for_each(|inner| thin(inner, random));
+    }
+    let bytes = message.parent_pool().encode_to_vec();
+    let mut set = FileDescriptorSet::decode(bytes.as_slice()).unwrap();
+    let own = message.parent_file().name().to_owned();
+    for file in set.file.iter_mut().filter(|file| file.name() == own) {
+        file.message_type.iter_mut().for_each(|message| thin(message, random));
+    }
+    let pool = DescriptorPool::from_file_descriptor_set(set).unwrap();
+    pool.get_message_by_name(message.full_name()).unwrap()
+}
+
+/// What a writer's payloads are as columns of a reader, beside what they are as its own.
+fn judge(writer: &MessageDescriptor, reader: &Described, columns: &columns::Columns, payloads: &[Vec<u8>]) {
+    let Ok(own_columns) = columns::plan(writer, &table()) else { return };
+    let mut own = Decoder::new(writer, &own_columns).unwrap();
+    let Ok(mut other) = Decoder::resolved(writer, reader, columns, None) else { panic!("{writer:?} is no version") };
+    for payload in payloads {
+        if own.decode(payload).is_ok() {
+            other.decode(payload).unwrap_or_else(|rejected| panic!("refused {payload:02x?}: {rejected}"));
+        }
+    }
+    let (own, other) = (cells::of(&own.finish().unwrap()), cells::of(&other.finish().unwrap()));
+    for (own, other) in own.iter().zip(&other) {
+        for ((name, other), column) in other.iter().zip(&columns.columns) {
+            match own_columns.columns.iter().position(|own| own.source == column.source) {
+                None => assert_eq!(other.to_string(), "NULL", "{name}, which the writer lacks"),
+                Some(at) if own_columns.columns[at].data_type == column.data_type => {
+                    assert!(cells::same(other, &own[at].1), "{name}: {other} should be {}", own[at].1);
+                }
+                // A struct with other members.
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_version_with_other_fields_makes_the_same_columns_of_those_it_has(seed in any::<u64>()) {
+        let mut random = Random(seed);
+        let (one, other) = generate::schema(&mut random);
+        let (one, other) = (message(&one), message(&other));
+        let fewer = without_some(&one, &mut random);
+        let payloads = |of: &MessageDescriptor, like: &MessageDescriptor, random: &mut Random| -> Vec<Vec<u8>> {
+            (0..10).map(|_| generate::payload(of, like, random)).collect()
+        };
+        for (writer, reader) in [(&one, &fewer), (&fewer, &one)] {
+            let Ok(columns) = columns::plan(reader, &table()) else { continue };
+            let like = if writer == &one { &other } else { writer };
+            judge(writer, &reader.describe(), &columns, &payloads(writer, like, &mut random));
+            // Of both together nothing is lacking.
+            if let Some(united) = reader.describe().united(&writer.describe()) {
+                let both = crate::payload::Reader::Protobuf { name: "M".to_owned(), described: united.clone() };
+                let Ok(columns) = columns::plan(&both, &table()) else { continue };
+                judge(writer, &united, &columns, &payloads(writer, like, &mut random));
+                prop_assert!(united.united(&writer.describe()).is_none());
+            }
+        }
+    }
 }
