@@ -197,6 +197,10 @@ fn again() -> Box<Stop> {
 fn find(object: &Object, name: &[u8]) -> Option<usize> {
     exactly(object, name).or_else(|| {
         let case = object.case?;
+        // Small letters are spelled as they are.
+        if !name.iter().any(|byte| byte.is_ascii_uppercase() || *byte >= 0x80) {
+            return None;
+        }
         let name = std::str::from_utf8(name).ok()?;
         exactly(object, fold(case, name).as_bytes())
     })

@@ -786,6 +786,6 @@ fn json_has_a_schema_or_declared_columns() {
     );
     faulty("json", "schema = { }", "4:1 missing needs `json_schema`, `registry` or `registries`");
     faulty("avro", "schema = { json_schema = \"x.json\" }", "4:12 invalid is no schema of `format = \"avro\"`");
-    faulty("avro", "", "1:1 missing needs `schema`");
-    faulty("json", "", "7:1 missing without a schema needs columns");
+    faulty("avro", "", "1:2 missing needs `schema`");
+    faulty("json", "", "7:2 missing without a schema needs columns");
 }
