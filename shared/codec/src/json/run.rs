@@ -140,7 +140,7 @@ fn members(object: &Object, level: &mut Level, reader: &mut Reader<'_>) -> Outco
     let (mut seen, mut next, mut first) = (Seen::default(), 0, true);
     while reader.more(first, b'}')? {
         first = false;
-        // Most objects have the members of the one before, in the same order.
+        // Most writers have members in the schema's order.
         let place = match object.members.get(next) {
             Some(member) if reader.takes_key(&member.quoted) => next,
             _ => match unexpected(object, reader)? {

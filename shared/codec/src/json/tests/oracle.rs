@@ -6,13 +6,18 @@ use serde_json::Value;
 use super::generate::Kind;
 use crate::testing::cells::Cell;
 
-/// The value is none of its kind.
-#[derive(Debug)]
-pub(super) struct Unfit;
+/// What else a payload may be than a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// A value is none of its kind.
+    Value,
+    /// A number went through floating point, and may be another by now.
+    Rounded,
+}
 
 /// The cells of the row of an object's members.
 pub(super) fn row(payload: &Value, kind: &Kind) -> Result<Vec<(String, Cell)>, Unfit> {
-    let (Value::Object(values), Kind::Object(members)) = (payload, kind) else { return Err(Unfit) };
+    let (Value::Object(values), Kind::Object(members)) = (payload, kind) else { return Err(Unfit::Value) };
     let cells = members.iter().map(|(name, kind)| Ok((name.clone(), cell(values.get(name), kind)?)));
     cells.collect()
 }
@@ -24,16 +29,17 @@ fn cell(value: Option<&Value>, kind: &Kind) -> Result<Cell, Unfit> {
         (Kind::Boolean, Value::Bool(is)) => Cell::Bool(*is),
         (Kind::Integer, Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
             (Some(number), _) => Cell::Int(number.into()),
-            (None, Some(float)) if float.fract() == 0.0 && float.abs() < 1e16 => Cell::Int(float as i128),
-            _ => return Err(Unfit),
+            (None, Some(float)) if float.abs() >= 9e15 => return Err(Unfit::Rounded),
+            (None, Some(float)) if float.fract() == 0.0 => Cell::Int(float as i128),
+            _ => return Err(Unfit::Value),
         },
-        (Kind::Number, Value::Number(number)) => Cell::Double(number.as_f64().ok_or(Unfit)?.to_bits()),
+        (Kind::Number, Value::Number(number)) => Cell::Double(number.as_f64().ok_or(Unfit::Value)?.to_bits()),
         (Kind::Text, Value::String(text)) => Cell::Text(text.clone()),
         (Kind::Instant, Value::String(text)) => {
-            let at = DateTime::parse_from_rfc3339(&usual(text)).map_err(|_| Unfit)?;
+            let at = DateTime::parse_from_rfc3339(&usual(text)).map_err(|_| Unfit::Value)?;
             // Of a minute's 61st second there is no column.
             if at.timestamp_subsec_nanos() >= 1_000_000_000 {
-                return Err(Unfit);
+                return Err(Unfit::Value);
             }
             Cell::Int((i128::from(at.timestamp()) * 1_000_000) + i128::from(at.timestamp_subsec_micros()))
         }
@@ -45,7 +51,7 @@ fn cell(value: Option<&Value>, kind: &Kind) -> Result<Cell, Unfit> {
         (Kind::Array(items), Value::Array(elements)) => {
             Cell::List(elements.iter().map(|element| cell(Some(element), items)).collect::<Result<_, _>>()?)
         }
-        _ => return Err(Unfit),
+        _ => return Err(Unfit::Value),
     })
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::generate::{self, Kind};
-use super::oracle;
+use super::oracle::{self, Unfit};
 use super::*;
 use crate::testing::Random;
 use crate::testing::cells::{self, Cell, same};
@@ -34,16 +34,20 @@ impl Subject {
         let shown = || String::from_utf8_lossy(&payload).into_owned();
         let theirs = serde_json::from_slice::<Value>(&payload);
         let means = theirs.map_err(|error| error.to_string()).map(|value| oracle::row(&value, &self.kind));
+        // Numbers that the judge has rounded, or has no room for.
+        let is_beyond = match &means {
+            Ok(Err(unfit)) => *unfit == Unfit::Rounded,
+            Err(error) => error.contains("number out of range"),
+            Ok(Ok(_)) => false,
+        };
+        if is_beyond || has_long_fraction(&payload) {
+            return;
+        }
         match (self.decoder.decode(&payload), means) {
             (Ok(()), Ok(Ok(row))) => self.expected.push((payload, row)),
             (Err(_), Ok(Err(_)) | Err(_)) => {}
             // Zero for want of digits is refused, and only there.
             (Err(rejected), Ok(Ok(_))) if rejected.message.contains("closer to zero") => {}
-            // Numbers that no column is made of may be of any size.
-            (Ok(()), Err(error)) if error.contains("number out of range") => {
-                self.decoder.finish().unwrap();
-                self.expected.clear();
-            }
             (Err(rejected), Ok(Ok(_))) => panic!("refused {}: {rejected}", shown()),
             (Ok(()), other) => panic!("accepted {}, but {other:?}\n{:?}", shown(), self.kind),
         }
@@ -62,6 +66,14 @@ impl Subject {
         }
         rows.len()
     }
+}
+
+/// Whether there is a number, or what looks like one, with a point or an exponent and more digits than a double holds.
+fn has_long_fraction(payload: &[u8]) -> bool {
+    let is_of_number = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+    payload.chunk_by(|one, other| is_of_number(one) == is_of_number(other)).any(|run| {
+        run.iter().any(|byte| b".eE".contains(byte)) && run.iter().filter(|byte| byte.is_ascii_digit()).count() > 15
+    })
 }
 
 /// Members of structs come in the schema's order, which the judge's maps have not.
