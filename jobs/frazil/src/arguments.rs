@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 #[cfg(feature = "kafka")]
 pub use kafka::{Backfill, Kafka, Keys, Mapping, Produce, Run, Tail};
-pub use planning::{Check, Described, Plan, Schema};
+pub use planning::{Check, Described, Init, Plan, Schema, Surrounding};
 
 /// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
 #[derive(Debug, Parser)]
@@ -50,6 +50,8 @@ pub struct Global {
 pub enum Command {
     /// Generates a topic's worth of events, ingests and folds them, and shows what is in the table
     Demo(Demo),
+    /// Writes a pipeline file for a topic whose schema is a file
+    Init(Init),
     /// Finds every fault of frazil.toml, of pipeline files and of their schemas, offline; exit code 3 when there are some
     Check(Check),
     /// Shows what a pipeline comes to: columns, table, files of a fold, and what would change in the table that is there
@@ -96,6 +98,7 @@ impl Command {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Demo(_) => "demo",
+            Self::Init(_) => "init",
             Self::Check(_) => "check",
             Self::Plan(_) => "plan",
             Self::Schema(_) => "schema",

@@ -143,6 +143,7 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         .map_err(|e| Failure::of(Kind::Retry, "runtime.start", &e))?;
     match command {
         Command::Demo(arguments) => runtime.block_on(command::demo::run(arguments, session)),
+        Command::Init(arguments) => runtime.block_on(command::init::run(arguments, session)),
         Command::Check(arguments) => runtime.block_on(command::check::run(arguments, session)),
         Command::Plan(arguments) => runtime.block_on(command::plan::run(arguments, session)),
         Command::Schema(arguments) => command::schema::run(arguments, session),

@@ -21,6 +21,8 @@ mod decisions;
 #[cfg(unix)]
 #[path = "manners/files.rs"]
 mod files;
+#[path = "manners/init.rs"]
+mod init;
 #[path = "manners/planning.rs"]
 mod planning;
 #[path = "manners/process.rs"]

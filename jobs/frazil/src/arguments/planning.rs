@@ -1,8 +1,61 @@
 //! What may be typed after the commands that look at files before anything runs.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 use super::Named;
+
+/// `frazil init`
+#[derive(Clone, Debug, Args)]
+pub struct Init {
+    /// The schema of the topic's values: a .proto, a .desc, an .avsc, or a JSON Schema as .json
+    #[arg(value_name = "SCHEMA")]
+    pub schema: PathBuf,
+    /// The topic
+    #[arg(long, value_name = "TOPIC")]
+    pub topic: String,
+    /// The protobuf message of its values; the only one there is unless given
+    #[arg(long, value_name = "NAME")]
+    pub message: Option<String>,
+    /// The table, as namespace.name; made of the topic's name unless given
+    #[arg(long, value_name = "TABLE")]
+    pub table: Option<String>,
+    /// The pipeline's name; the table's unless given
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// What surrounds the values
+    #[arg(long, value_enum, value_name = "FRAMING", default_value_t = Surrounding::Bare)]
+    pub framing: Surrounding,
+    /// Shows the file, and writes none
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Framings, as pipeline files spell them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the README describes them")]
+pub enum Surrounding {
+    Auto,
+    Bare,
+    Glue,
+    Confluent,
+    AvroSingleObject,
+}
+
+impl Surrounding {
+    /// The word in pipeline files.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Bare => "bare",
+            Self::Glue => "glue",
+            Self::Confluent => "confluent",
+            Self::AvroSingleObject => "avro-single-object",
+        }
+    }
+}
 
 /// `frazil check`
 #[derive(Clone, Debug, Args)]

@@ -7,6 +7,7 @@ pub(crate) mod decode;
 pub(crate) mod demo;
 pub(crate) mod fold;
 pub(crate) mod ingest;
+pub(crate) mod init;
 pub(crate) mod maintain;
 pub(crate) mod pause;
 pub(crate) mod plan;
