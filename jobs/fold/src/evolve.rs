@@ -104,7 +104,15 @@ struct Evolution<'a> {
 impl Evolution<'_> {
     fn follow(&mut self, columns: &[footer::Column]) -> Result<(), Error> {
         let mut filled: BTreeSet<i32> = BTreeSet::new();
-        for column in columns.iter().filter(|column| !bind::is_left_out(self.table, column)) {
+        let columns: Vec<&footer::Column> =
+            columns.iter().filter(|column| !bind::is_left_out(self.table, column)).collect();
+        for column in &columns {
+            // Its earlier name is another field's now: which of them the table's column is, depends on who is asked.
+            if let Some(other) = columns.iter().find(|other| column.former.contains(&other.source)) {
+                return Err(renamed_and_reused(&self.table.name, column, other));
+            }
+        }
+        for column in columns {
             let data_type: ColumnType = bind::data_type(column)?;
             let place = match self.place_of(column)? {
                 Some(place) => place,
@@ -114,7 +122,9 @@ impl Evolution<'_> {
                 }
             };
             let Some(field) = self.fields.get(place).cloned() else { continue };
-            filled.insert(field.id);
+            if !filled.insert(field.id) {
+                return Err(taken(&self.table.name, column, &field.name));
+            }
             let mut field = NestedField::clone(&field);
             if let Some(wider) = self.widened(&field.name.clone(), &field.field_type, &data_type)? {
                 field.field_type = Box::new(wider);
@@ -344,6 +354,22 @@ fn ambiguous(table: &TableName, column: &footer::Column) -> Error {
             "say which of them it is no more: leave it out with `exclude = [\"{}\"]` under [table], or take the alias away; \
              nothing staged is lost",
             column.source_name
+        ),
+    }
+}
+
+fn renamed_and_reused(table: &TableName, column: &footer::Column, other: &footer::Column) -> Error {
+    Error::Stopped {
+        code: "fold.column_ambiguous",
+        message: format!(
+            "column `{}` (from `{}`) was `{}` in earlier versions of its schema, and another field of the same schema has that name \
+             now: which of them is the column that {table} knows can't be told",
+            column.name, column.source_name, other.source_name
+        ),
+        remedy: format!(
+            "give the new field a name that no field had before, or leave one of them out with `exclude = [\"{}\"]` under [table]; \
+             nothing staged is lost",
+            other.source_name
         ),
     }
 }

@@ -142,6 +142,8 @@ impl Fold {
             Some(route) => route.written().to_string(),
             None => self.pipeline.table.name.to_string(),
         };
+        let namespace = name.rsplit_once('.').map_or("", |(namespace, _)| namespace);
+        let both = format!("`name = \"{namespace}.{{topic}}\"`, say");
         Error::Stopped {
             code: "fold.table_changed",
             message: format!(
@@ -149,8 +151,9 @@ impl Fold {
                 found.key
             ),
             remedy: format!(
-                "set the table's name back so that it is {name}, fold until nothing is left, then change it; where the table \
-                 itself was renamed, give it that name for as long"
+                "set the table's name back so that it is {name}, fold until nothing is left, then change it; where rows wait for \
+                 both, fold once with a name that fits both ({both}): each goes to the table that it was staged for; where \
+                 the table itself was renamed, give it that name for as long"
             ),
         }
     }

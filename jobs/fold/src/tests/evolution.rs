@@ -195,11 +195,33 @@ async fn a_column_that_could_be_two_or_has_anothers_name_stops_the_fold() {
         assert_eq!(fold.run().await.unwrap().tables[0].rows_added, 1);
     };
     check(&[("c", "c<a<b", "int", ints([3]))], "fold.column_ambiguous", "value:a or value:b").await;
+    // The old name is used again, by the schema that renames or by one that follows it.
+    check(&[("a", "a", "int", ints([3])), ("c", "c<a", "int", ints([4]))], "fold.column_ambiguous", "which of them")
+        .await;
     // Another field has taken the name.
     check(&[("a", "z", "int", ints([3]))], "fold.column_taken", "a column `a`").await;
     check(&[("A", "z", "int", ints([3]))], "fold.column_taken", "a column `a`").await;
     // The same field, treated otherwise, is another source.
     check(&[("a", "a|hash", "string", texts(["x"]))], "fold.column_taken", "a column `a`").await;
+}
+
+#[tokio::test]
+async fn two_fields_that_the_table_knows_as_one_column_stop_the_fold() {
+    let world = world(9);
+    stage(&world, 0, &[("a", "a", "int", ints([1]))]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, 1, &[("b", "b<a", "int", ints([2]))]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    // The alias is gone, and so is its word that `b` was `a`.
+    stage(&world, 2, &[("b", "b", "int", ints([3])), ("a", "a", "int", ints([4]))]);
+    assert_eq!(world.fold().run().await.unwrap_err().code(), "fold.column_taken");
+    assert_eq!(values(&world, &["a"]).await, ["1", "2"]);
+    // A new table could not tell what an older object means.
+    let world = self::world(10);
+    stage(&world, 0, &[("b", "b<a", "int", ints([3])), ("a", "a", "int", ints([4]))]);
+    assert_eq!(world.fold().run().await.unwrap_err().code(), "fold.column_ambiguous");
 }
 
 #[tokio::test]

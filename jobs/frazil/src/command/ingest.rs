@@ -117,6 +117,9 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
         ingest::Error::Registries(e) if e.kind() == Kind::Misconfigured => {
             Some("let this account read the registry: see its block under `registries` in frazil.toml")
         }
+        ingest::Error::Registries(e) if e.kind() == Kind::Corrupt => Some(
+            "see that its `url` in frazil.toml leads to a registry, and not to what stands before it; nothing was taken",
+        ),
         ingest::Error::Registry { .. } => Some("mend the registry's block under `registries` in frazil.toml"),
         ingest::Error::HandedOver { .. } => Some("have the mapping hand payloads over as they are: SOURCE"),
         ingest::Error::NoRegistry { .. } => Some("name one under `registries` of the environment in frazil.toml"),

@@ -125,7 +125,13 @@ impl Comparison<'_> {
             };
             match id.and_then(|id| live.field_by_id(id)) {
                 Some(there) => {
-                    used.insert(there.id);
+                    if !used.insert(there.id) {
+                        let message = format!(
+                            "`{}` and another field would both fill the table's column `{}`",
+                            wanted.name, there.name
+                        );
+                        self.fault(&format!("table.columns.{}", wanted.name), "plan.column_taken", message);
+                    }
                     self.column(there, wanted);
                 }
                 None if record(&wanted.name) => {

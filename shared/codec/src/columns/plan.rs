@@ -590,21 +590,57 @@ impl Planner<'_> {
         }
     }
 
-    /// What is left out stays so under a name that it has got since.
+    /// What is left out stays so under a name that it has got since, also where another field is called so now: of which of them
+    /// the file speaks can't be told, and either may be what should stay private. So is what was treated as personal data.
     fn rename_exclusions(&mut self) {
         let mut excluded = std::mem::take(&mut self.defaults.excluded);
+        let mut others = Vec::new();
         for excluded in &mut excluded {
-            let mut record = ROOT;
-            for segment in &mut excluded.path {
-                let Ok(at) = self.find(record, segment) else { break };
-                let field = self.source.field(at);
-                if field.former.contains(segment) {
-                    segment.clone_from(&field.name);
-                }
-                record = field.value.inside().unwrap_or(usize::MAX);
-            }
+            let own = self.found(&excluded.path);
+            let (place, written) = (excluded.place.clone(), std::mem::take(&mut excluded.path));
+            let all = self.ever_called(&written);
+            excluded.path = own.clone().unwrap_or(written);
+            others.extend(all.into_iter().filter(|path| Some(path) != own.as_ref()).map(|path| (path, place.clone())));
         }
+        for column in self.table.columns.iter().filter(|column| column.pii.is_some()) {
+            let From::Path(written) = &column.from else { continue };
+            let (own, place) = (self.found(written), format!("table.columns.{}", column.name));
+            let all = self.ever_called(written).into_iter().filter(|path| Some(path) != own.as_ref());
+            others.extend(all.map(|path| (path, place.clone())));
+        }
+        excluded.extend(others.into_iter().map(|(path, place)| Excluded { path, applied: true, place }));
         self.defaults.excluded = excluded;
+    }
+
+    /// The names of the fields that a path leads through, where it was written with names that they had before.
+    fn found(&self, path: &[String]) -> Option<Vec<String>> {
+        let (mut record, mut names) = (ROOT, Vec::new());
+        for segment in path {
+            let field = self.source.field(self.find(record, segment).ok()?);
+            let is_former = field.former.contains(segment);
+            names.push(if is_former { field.name.clone() } else { segment.clone() });
+            record = field.value.inside().unwrap_or(usize::MAX);
+        }
+        Some(names)
+    }
+
+    /// The paths of all fields that are, or were, called as a path is written.
+    fn ever_called(&self, path: &[String]) -> Vec<Vec<String>> {
+        let mut all = vec![(ROOT, Vec::new())];
+        for segment in path {
+            let mut next = Vec::new();
+            for (record, names) in &all {
+                for at in self.source.fields(*record) {
+                    let field = self.source.field(at);
+                    if field.name == *segment || field.former.contains(segment) {
+                        let names: Vec<String> = names.iter().chain([&field.name]).cloned().collect();
+                        next.push((field.value.inside().unwrap_or(usize::MAX), names));
+                    }
+                }
+            }
+            all = next;
+        }
+        all.into_iter().map(|(_, names)| names).collect()
     }
 
     /// What has no default type is declared or left out.
@@ -626,7 +662,9 @@ impl Planner<'_> {
             let path = excluded.path.join(".");
             let place = excluded.place.clone();
             if let Err(message) = self.excludable(&excluded.path) {
-                faults.push(fault(place, message));
+                if !self.may_come(&excluded.path) {
+                    faults.push(fault(place, message));
+                }
             } else if !excluded.applied && excluded.path.len() > 1 {
                 let message = format!(
                     "`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type"
@@ -635,6 +673,24 @@ impl Planner<'_> {
             }
         }
         self.faults.append(&mut faults);
+    }
+
+    /// Whether a field that this version of a schema lacks, and has nothing of a similar name, may be another version's.
+    fn may_come(&self, path: &[String]) -> bool {
+        if self.table.unknown_fields != UnknownFields::Add {
+            return false;
+        }
+        let mut record = ROOT;
+        for segment in path {
+            match self.find(record, segment) {
+                Ok(at) => record = self.source.field(at).value.inside().unwrap_or(usize::MAX),
+                Err(_) => {
+                    let names = self.source.fields(record).map(|at| self.source.field(at).name.as_str());
+                    return naming::nearest(segment, names).is_none();
+                }
+            }
+        }
+        false
     }
 
     fn excludable(&self, path: &[String]) -> Result<(), String> {

@@ -225,3 +225,24 @@ fn what_no_column_can_hold_has_to_be_declared_or_left_out() {
     let faults = plan(&both, &table).unwrap_err();
     assert!(faults.len() == 1 && faults[0].place == "table.columns.x", "{faults:?}");
 }
+
+#[test]
+fn what_is_hidden_stays_so_whatever_is_called_so_now() {
+    let reused = record("social: \"string\" | \"aliases\": [\"ssn\"]; ssn: \"string\"; id: \"long\"");
+    let mut table = iceberg();
+    table.exclude = vec!["ssn".to_owned()];
+    assert_eq!(described(&plan(&reused, &table).unwrap()), ["id long value:id"]);
+    table.exclude.clear();
+    declare(&mut table, "ssn", path("ssn"), None);
+    table.columns[0].pii = Some(Pii::Last4);
+    assert_eq!(described(&plan(&reused, &table).unwrap()), ["ssn string value:ssn|last4", "id long value:id"]);
+    // Of another version, which brings it back; a slip of the pen is still one.
+    let without = record("id: \"long\"; name: \"string\"");
+    table.columns.clear();
+    table.exclude = vec!["ssn".to_owned()];
+    assert!(plan(&without, &table).is_err());
+    table.unknown_fields = UnknownFields::Add;
+    assert_eq!(described(&plan(&without, &table).unwrap()).len(), 2);
+    table.exclude = vec!["nme".to_owned()];
+    assert!(plan(&without, &table).unwrap_err()[0].to_string().contains("did you mean `name`"));
+}
