@@ -128,3 +128,28 @@ async fn one_table_out_of_many_passes_over_what_the_others_have() {
     world.fold().run().await.unwrap();
     assert_eq!(world.rows_of(&table("b")).await.len(), 3);
 }
+
+#[tokio::test]
+async fn rows_that_wait_under_two_names_go_in_under_a_name_that_fits_both() {
+    let mut world = World::new(35);
+    stage_for(&world, "orders", &["0:0:rr"]);
+    stage_for(&world, "purchases", &["0:2:rrr"]);
+    for name in ["orders", "purchases"] {
+        rename(&mut world, name);
+        let error = world.fold().run().await.unwrap_err();
+        assert_eq!(error.code(), "fold.table_changed");
+        assert!(error.remedy().unwrap().contains("db.{topic}"), "{error:?}");
+    }
+    let route = Route { namespace: vec![Part::Text("db".to_owned())], name: vec![Part::Topic] };
+    let mut both = world.pipeline.as_ref().clone();
+    both.table.name = route.written();
+    both.route = Some(route);
+    let fold = Fold { pipeline: Arc::new(both), ..world.fold() };
+    assert_eq!(fold.run().await.unwrap().failures().count(), 0);
+    for (name, offsets) in [("orders", 0..2), ("purchases", 2..5)] {
+        assert_eq!(world.rows_of(&table(name)).await, offsets.map(|offset| (0, offset)).collect::<Vec<_>>());
+        // Each of the names may stay.
+        rename(&mut world, name);
+        world.fold().run().await.unwrap();
+    }
+}
