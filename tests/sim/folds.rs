@@ -375,10 +375,11 @@ impl Folds {
         let process = Process::new(&self.world, format!("maintain {}/{}", self.cluster, self.number()), 0, None);
         let fold = self.fold(&process, Actor::Other, None);
         let maintain = Maintain { fold, settings: maintain::Settings::default() };
-        self.oracle.maintenance_begins(self.cluster);
+        let at_work = self.oracle.maintenance_begins(self.cluster);
         let world = Arc::clone(&self.world);
         let name = process.name.clone();
         let work = async move {
+            let _at_work = at_work;
             match maintain.run().await {
                 Ok(report) => world.note(|| {
                     format!(
