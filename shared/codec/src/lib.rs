@@ -15,6 +15,7 @@ pub mod avro;
 pub mod columns;
 mod error;
 mod expectation;
+mod file;
 pub mod framing;
 pub mod json;
 mod naming;

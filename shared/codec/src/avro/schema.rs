@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::parse::Reader;
 use super::{canonical, default};
-use crate::Error;
+use crate::{Error, file};
 
 /// A schema, ready for records written with it or to be read as it.
 #[derive(Clone, Debug)]
@@ -112,9 +112,7 @@ pub(super) struct Fixed {
 /// field.
 pub fn load(path: &Path) -> Result<Schema, Error> {
     let unusable = |message: String| Error::Schema { path: path.to_owned(), message };
-    let bytes = std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let text = String::from_utf8(bytes).map_err(|_| unusable("it is not UTF-8".to_owned()))?;
-    let schema = Schema::parse(&text, &[]).map_err(|fault| unusable(fault.to_string()))?;
+    let schema = Schema::parse(&file::text(path)?, &[]).map_err(|fault| unusable(fault.to_string()))?;
     match schema.wrong_default() {
         Some(fault) => Err(unusable(fault)),
         None => Ok(schema),

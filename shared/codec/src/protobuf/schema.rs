@@ -11,10 +11,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use sha2::{Digest, Sha256};
 
 use super::bundled::Bundled;
-use crate::{Error, naming};
-
-/// Bytes of a schema file: descriptors of thousands of messages are a part of it.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+use crate::{Error, file, naming};
 
 /// Loads the descriptor of the message that a pipeline names.
 ///
@@ -33,15 +30,12 @@ pub fn load(schema: &pipeline::resolved::Schema) -> Result<MessageDescriptor, Er
                 .and_then(|name| name.to_str())
                 .ok_or_else(|| Error::Schema { path: path.clone(), message: "it has no file name".to_owned() })?;
             // Read here for the system's own answer: the compiler's says less.
-            let text = read(path).and_then(|bytes| {
-                String::from_utf8(bytes)
-                    .map_err(|_| Error::Schema { path: path.clone(), message: "it is not UTF-8".to_owned() })
-            })?;
+            let text = file::text(path)?;
             let root = path.parent().unwrap_or_else(|| Path::new(""));
             let sources = Sources { given: BTreeMap::from([(name.to_owned(), text)]), root: Some(root.to_owned()) };
             compile(path, name, sources, message)
         }
-        pipeline::resolved::Schema::Descriptor { path, message } => descriptor_set(path, &read(path)?, message),
+        pipeline::resolved::Schema::Descriptor { path, message } => descriptor_set(path, &file::bytes(path)?, message),
         pipeline::resolved::Schema::Avro { path } => {
             Err(Error::Schema { path: path.clone(), message: "it is an Avro schema, and protobuf is read".to_owned() })
         }
@@ -81,23 +75,6 @@ pub fn digest(message: &MessageDescriptor) -> String {
     let mut set = FileDescriptorSet::default();
     collect(&message.parent_file(), &mut BTreeSet::new(), &mut set);
     Sha256::digest(set.encode_to_vec()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    bytes_of(path).map_err(|source| Error::Read { path: path.to_owned(), source })
-}
-
-/// A schema file's bytes. A pipe would be waited for without an end, and so would something endless.
-fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
-    let found = std::fs::metadata(path)?;
-    if !found.is_file() {
-        return Err(std::io::Error::other("it is no file, but a folder, a pipe, a socket or a device"));
-    }
-    if found.len() > FILE_BYTES_MAX {
-        let message = format!("larger than {FILE_BYTES_MAX} bytes, which no schema needs to be");
-        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, message));
-    }
-    std::fs::read(path)
 }
 
 fn compile(path: &Path, name: &str, sources: Sources, message: &str) -> Result<MessageDescriptor, Error> {
@@ -174,7 +151,7 @@ impl FileResolver for Sources {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         let text = match (self.given.get(name), &self.root) {
             (Some(text), _) => text.clone(),
-            (None, Some(root)) => match bytes_of(&root.join(name)) {
+            (None, Some(root)) => match file::read(&root.join(name)) {
                 Ok(bytes) => String::from_utf8(bytes)
                     .map_err(|error| protox::Error::new(format!("{name} can't be read: {}", error.utf8_error())))?,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
