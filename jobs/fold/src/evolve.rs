@@ -9,9 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use iceberg::spec::{
-    ListType, MapType, NestedField, NestedFieldRef, PrimitiveType, Schema, StructType, TableMetadata, Type,
-};
+use iceberg::spec::{ListType, MapType, NestedField, NestedFieldRef, Schema, StructType, TableMetadata, Type};
 use iceberg::{TableRequirement, TableUpdate};
 use model::clock::Timestamp;
 use pipeline::resolved::{RECORD_COLUMNS, Table, TableName};
@@ -231,20 +229,13 @@ impl Evolution<'_> {
     /// A type that holds what both hold; nothing where the table's does. One that can't be joined stays: the rows say so.
     fn widened(&mut self, path: &str, there: &Type, incoming: &ColumnType) -> Result<Option<Type>, Error> {
         Ok(match (there, incoming) {
-            (Type::Primitive(there), incoming) => {
-                let wider = match (there, incoming) {
-                    (PrimitiveType::Int, ColumnType::Long) => PrimitiveType::Long,
-                    (PrimitiveType::Float, ColumnType::Double) => PrimitiveType::Double,
-                    (PrimitiveType::Decimal { precision, scale }, ColumnType::Decimal(wider, same))
-                        if *scale == u32::from(*same) && *precision < u32::from(*wider) =>
-                    {
-                        PrimitiveType::Decimal { precision: u32::from(*wider), scale: *scale }
-                    }
-                    _ => return Ok(None),
-                };
-                self.changes.push(format!("{path} becomes {wider}, and was {there}"));
-                Some(Type::Primitive(wider))
-            }
+            (Type::Primitive(there), incoming) => match schema::iceberg_type(incoming, &mut || 0) {
+                Type::Primitive(wider) if schema::widens(there, &wider) => {
+                    self.changes.push(format!("{path} becomes {wider}, and was {there}"));
+                    Some(Type::Primitive(wider))
+                }
+                _ => None,
+            },
             (Type::Struct(there), ColumnType::Struct(incoming)) => {
                 let before = self.changes.len();
                 let mut fields: Vec<NestedFieldRef> = there.fields().to_vec();

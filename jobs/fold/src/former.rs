@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::ledger::Ledger;
-use model::verdict::Undelivered;
-use pipeline::resolved::{Table, TableName};
+use model::clock::Timestamp;
+use pipeline::resolved::TableName;
 
 use crate::error::Error;
 use crate::intake::{self, Found, Intake, Shared};
@@ -17,42 +16,14 @@ use crate::state::State;
 /// Objects whose footers are read to foresee what a fold would stop at.
 const FORESEEN_OBJECTS_MAX: usize = 1000;
 
-/// Who says that rows are where they belong: a table's ledger, with the exact offsets that it counts as never delivered.
-struct Witness<'a> {
-    ledger: &'a Ledger,
-    undelivered: Undelivered,
-}
-
-impl Witness<'_> {
-    /// Whether all of an object was settled: nothing of it would be admitted, and nothing new be said of its offsets.
-    fn has_settled(&self, found: &Found, intake: &Intake) -> bool {
-        let mut found = Found { limits: None, ..found.clone() };
-        // The other table may count from epochs that this one knows nothing of.
-        match found.footer.coverage.renamed(|at| self.ledger.counted(at, found.minute)) {
-            Ok(coverage) => found.footer.coverage = coverage,
-            Err(_) => return false,
-        }
-        let alone = Intake {
-            objects: vec![found],
-            later: Vec::new(),
-            quarantined: Vec::new(),
-            foreign: Vec::new(),
-            date: intake.date,
-            may_skip: true,
-        };
-        let plan = plan(self.ledger, &self.undelivered, &alone);
-        plan.is_empty() && !plan.objects.is_empty()
-    }
-}
+/// A staged object, and the rows that it holds for one table.
+type Held<'f> = (&'f Found, u64);
 
 impl Fold {
     /// The fold of a table by what the pipeline says now, whatever tables it has.
     #[must_use]
     pub fn named(&self, table: &TableName) -> Self {
-        let mut pipeline = (*self.pipeline).clone();
-        pipeline.table = Table { name: table.clone(), ..pipeline.settings(&table.name).clone() };
-        pipeline.tables.clear();
-        Self { pipeline: Arc::new(pipeline), ..self.clone() }
+        Self { pipeline: Arc::new(self.pipeline.named(table)), ..self.clone() }
     }
 
     /// Makes sure that the rows which objects hold for tables that are not the pipeline's are settled: in `own`, or in the
@@ -66,27 +37,22 @@ impl Fold {
         own: Option<&State>,
         is_own: impl Fn(&str) -> bool,
     ) -> Result<(), Error> {
-        let mut by_table: BTreeMap<&str, Vec<(&Found, u64)>> = BTreeMap::new();
+        let mut by_table: BTreeMap<&str, Vec<Held<'_>>> = BTreeMap::new();
         for found in &intake.objects {
             for table in found.footer.tables.iter().filter(|table| table.rows > 0 && !is_own(&table.name)) {
                 by_table.entry(&table.name).or_default().push((found, table.rows));
             }
         }
-        if by_table.is_empty() {
-            return Ok(());
-        }
-        if let Some(own) = own.filter(|own| !own.first_run) {
-            let own = self.witness(own, intake).await?;
-            for found in by_table.values_mut() {
-                found.retain(|(found, _)| !own.has_settled(found, intake));
+        for (name, mut held) in by_table {
+            if let Some(own) = own.filter(|own| !own.first_run) {
+                held = self.unsettled(own, held, intake.date).await?;
             }
-        }
-        for (name, mut found) in by_table.into_iter().filter(|(_, found)| !found.is_empty()) {
-            if let Some(state) = self.former(name).await? {
-                let former = self.witness(&state, intake).await?;
-                found.retain(|(found, _)| !former.has_settled(found, intake));
+            if !held.is_empty()
+                && let Some(former) = self.former(name).await?
+            {
+                held = self.unsettled(&former, held, intake.date).await?;
             }
-            if let Some((found, rows)) = found.first() {
+            if let Some((found, rows)) = held.first() {
                 return Err(self.changed(name, found, *rows));
             }
         }
@@ -114,15 +80,25 @@ impl Fold {
         self.settled_elsewhere(&intake, own, |table| table == name).await
     }
 
-    async fn witness<'a>(&self, state: &'a State, intake: &Intake) -> Result<Witness<'a>, Error> {
-        let mut counted = intake.clone();
-        for found in &mut counted.objects {
-            if let Ok(coverage) = found.footer.coverage.renamed(|at| state.ledger.counted(at, found.minute)) {
-                found.footer.coverage = coverage;
-            }
-        }
-        let undelivered = state.undelivered(self.store.as_ref(), &self.id, &counted).await?;
-        Ok(Witness { ledger: &state.ledger, undelivered })
+    /// Those of some objects that a table has not settled whole: something of them would be admitted, or something new be said
+    /// of their offsets.
+    async fn unsettled<'f>(&self, state: &State, held: Vec<Held<'f>>, date: Timestamp) -> Result<Vec<Held<'f>>, Error> {
+        let ledger = &state.ledger;
+        // The table may count from epochs that whoever asks knows nothing of.
+        let counted = |found: &Found| {
+            let mut counted = Found { limits: None, ..found.clone() };
+            counted.footer.coverage = ledger.counted_coverage(&found.footer.coverage, found.minute).ok()?;
+            Some(counted)
+        };
+        let objects: Vec<Option<Found>> = held.iter().map(|(found, _)| counted(found)).collect();
+        let all = Intake::of(objects.iter().flatten().cloned().collect(), date);
+        let undelivered = state.undelivered(self.store.as_ref(), &self.id, &all).await?;
+        let is_settled = |found: Found| {
+            let plan = plan(ledger, &undelivered, &Intake { may_skip: true, ..Intake::of(vec![found], date) });
+            plan.is_empty() && !plan.objects.is_empty()
+        };
+        let held = held.into_iter().zip(objects);
+        Ok(held.filter_map(|(held, found)| found.is_none_or(|found| !is_settled(found)).then_some(held)).collect())
     }
 
     /// The state of a table that the pipeline has folded into, whatever it says now. What can't be a witness is none.

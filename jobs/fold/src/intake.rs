@@ -54,6 +54,12 @@ pub struct Intake {
 }
 
 impl Intake {
+    /// Of objects that were found before, at some time of the store's.
+    pub(crate) fn of(objects: Vec<Found>, date: Timestamp) -> Self {
+        let (later, quarantined, foreign) = <_>::default();
+        Self { objects, later, quarantined, foreign, date, may_skip: false }
+    }
+
     /// Whether an offset missing between objects may still come: from an object that can't be read, or by another way
     /// than the mapping.
     pub(crate) fn open_holes(&self) -> bool {
@@ -189,14 +195,7 @@ pub(crate) async fn take(
     }
     let date = passes.first.date;
     let known: BTreeSet<String> = passes.first.objects.iter().map(|o| o.key.to_string()).collect();
-    let mut intake = Intake {
-        objects: Vec::new(),
-        later: Vec::new(),
-        quarantined: Vec::new(),
-        foreign: passes.first.foreign,
-        date,
-        may_skip: false,
-    };
+    let mut intake = Intake { foreign: passes.first.foreign, ..Intake::of(Vec::new(), date) };
     let opening = Opening { store, pipeline, damaged, ledger, shared };
     let first = opening.all(passes.first.objects, &mut intake.quarantined).await?;
     let second: Vec<Listed> =

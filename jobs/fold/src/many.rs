@@ -23,6 +23,7 @@ use model::run::{Run, State as Stands};
 use pipeline::resolved::TableName;
 use staging::key;
 use staging::list::Listed;
+use staging::store;
 
 use crate::budget::Budget;
 use crate::error::Error;
@@ -88,20 +89,13 @@ impl Fold {
         }
         let prefix = key::tables_prefix(&self.id);
         let mut tables = BTreeSet::new();
-        let mut continuation: Option<String> = None;
-        loop {
-            let page = self.store.list(&prefix, None, continuation.as_deref()).await?;
-            for object in page.objects {
-                match object.key.strip_prefix(&prefix).and_then(|name| name.parse().ok()) {
-                    Some(table) => drop(tables.insert(table)),
-                    None => tracing::warn!(key = object.key, "this is not the name of a table"),
-                }
-            }
-            match page.next {
-                Some(next) => continuation = Some(next),
-                None => return Ok(tables),
+        for key in store::keys(self.store.as_ref(), &prefix, None).await? {
+            match key.strip_prefix(&prefix).and_then(|name| name.parse().ok()) {
+                Some(table) => drop(tables.insert(table)),
+                None => tracing::warn!(key, "this is not the name of a table"),
             }
         }
+        Ok(tables)
     }
 
     /// Makes the keys of tables that some objects have rows for, where they are not known yet. Those that are not the

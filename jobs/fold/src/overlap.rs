@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use model::clock::Timestamp;
 use model::mutation::{self, Mutation};
-use staging::key;
+use staging::{key, store};
 
 use crate::error::Error;
 use crate::run::Fold;
@@ -46,19 +46,11 @@ impl Fold {
         let since = self.clock.now().micros().saturating_sub(UNDER_WAY_MICROS_MAX);
         let after = key::begun(&self.id, Timestamp::from_micros(since), 0);
         let mut under_way: BTreeSet<String> = BTreeSet::new();
-        let mut continuation: Option<String> = None;
-        loop {
-            let page = self.store.list(&key::begun_prefix(&self.id), Some(&after), continuation.as_deref()).await?;
-            for object in page.objects {
-                // An end sorts behind its beginning.
-                match object.key.strip_suffix(".ended") {
-                    Some(ended) => drop(under_way.remove(ended)),
-                    None => drop(under_way.insert(object.key)),
-                }
-            }
-            match page.next {
-                Some(next) => continuation = Some(next),
-                None => break,
+        for key in store::keys(self.store.as_ref(), &key::begun_prefix(&self.id), Some(&after)).await? {
+            // An end sorts behind its beginning.
+            match key.strip_suffix(".ended") {
+                Some(ended) => drop(under_way.remove(ended)),
+                None => drop(under_way.insert(key)),
             }
         }
         under_way.remove(&begun.key);

@@ -148,7 +148,7 @@ impl Fold {
     /// # Errors
     /// When the store fails.
     async fn contradicts(&self, then: &Then, key: &str, minute: Minute, footer: &Footer) -> Result<bool, Error> {
-        let Ok(coverage) = footer.coverage.renamed(|at| then.now.counted(at, minute)) else { return Ok(true) };
+        let Ok(coverage) = then.now.counted_coverage(&footer.coverage, minute) else { return Ok(true) };
         let footer = Footer { coverage, ..footer.clone() };
         let found = Found { key: key.to_owned(), minute, size: 0, footer, limits: None };
         match evidence::contradiction(self.store.as_ref(), &self.pipeline.table.name, &then.now, &found).await {

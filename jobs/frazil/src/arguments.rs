@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 #[cfg(feature = "kafka")]
 pub use kafka::{Backfill, Kafka, Keys, Mapping, Produce, Run, Tail};
-pub use planning::{Check, Described, Init, Plan, Schema, Surrounding};
+pub use planning::{Check, Described, Init, Plan, Schema};
 
 /// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
 #[derive(Debug, Parser)]

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use model::failure::Kind;
 
+use crate::columns::Columns;
 use crate::{Class, Rejected};
 
 /// What goes wrong before or after payloads are read: schemas, columns, batches. A payload's own faults are
@@ -68,6 +69,13 @@ pub enum Error {
 }
 
 impl Error {
+    /// Columns that a schema can't fill, by the first of them.
+    pub(crate) fn columns(schema: &str, columns: &Columns, faults: Vec<(usize, String)>) -> Self {
+        let (index, reason) = faults.into_iter().next().unwrap_or_default();
+        let name = columns.columns.get(index).map_or("", |column| &column.name);
+        Self::Columns { message: schema.to_owned(), reason: format!("column `{name}`: {reason}") }
+    }
+
     /// What it says of records that were written with a schema which does not fill the columns.
     ///
     /// # Errors

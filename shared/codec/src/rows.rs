@@ -6,6 +6,7 @@ pub(crate) mod batch;
 pub(crate) mod cells;
 mod demand;
 pub(crate) mod digits;
+pub(crate) mod laid;
 pub(crate) mod level;
 pub(crate) mod names;
 mod nothing;

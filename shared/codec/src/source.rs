@@ -56,6 +56,13 @@ pub struct Field {
     pub value: Value,
 }
 
+impl Field {
+    /// A field that its name finds, and that was never called otherwise.
+    pub(crate) fn named(name: &str, value: Value) -> Self {
+        Self { name: name.to_owned(), id: name.to_owned(), former: Vec::new(), doc: None, value }
+    }
+}
+
 /// What a field holds, or an element of a list.
 #[derive(Clone, Debug)]
 pub struct Value {

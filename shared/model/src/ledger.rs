@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{Minute, Timestamp};
 use crate::coordinate::{Sample, SourceId, TopicPartition};
-use crate::coverage::Filtered;
+use crate::coverage::{self, Coverage, Filtered};
 use crate::id::CommitId;
 use crate::interval::Intervals;
 use crate::stored::{self, Contract, Tag};
@@ -295,6 +295,14 @@ impl Ledger {
         let newest = self.epochs.iter().filter(|epoch| epoch.holds(at, minute)).max_by_key(|epoch| epoch.since);
         let source = newest.map_or(&at.source, |epoch| &epoch.counts_as);
         TopicPartition { source: source.clone(), ..at.clone() }
+    }
+
+    /// The coverage of an object staged in `minute`, its partitions as the ledger counts them.
+    ///
+    /// # Errors
+    /// When two of them are counted as one.
+    pub fn counted_coverage(&self, coverage: &Coverage, minute: Minute) -> Result<Coverage, coverage::Fault> {
+        coverage.renamed(|at| self.counted(at, minute))
     }
 
     /// The source as staged objects name it, of one that the ledger counts under.

@@ -122,6 +122,15 @@ pub enum Framing {
 }
 
 impl Framing {
+    /// All of them, with their words in pipeline files.
+    pub const NAMED: [(&str, Self); 5] = [
+        ("auto", Self::Auto),
+        ("bare", Self::Bare),
+        ("glue", Self::Glue),
+        ("confluent", Self::Confluent),
+        ("avro-single-object", Self::AvroSingleObject),
+    ];
+
     /// Why records of a format can't come in this framing; nothing where they can.
     #[must_use]
     pub const fn refusal(self, format: Format) -> Option<&'static str> {
@@ -416,11 +425,15 @@ impl Pipeline {
     /// the pipeline's, too.
     #[must_use]
     pub fn of(&self, table: &TableName) -> Self {
+        if self.has_many() { self.named(table) } else { self.clone() }
+    }
+
+    /// The pipeline as it would be for a table of this name, whether it has such a table or not.
+    #[must_use]
+    pub fn named(&self, table: &TableName) -> Self {
         let mut own = self.clone();
-        if self.has_many() {
-            own.table = Table { name: table.clone(), ..self.settings(&table.name).clone() };
-            own.tables.clear();
-        }
+        own.table = Table { name: table.clone(), ..self.settings(&table.name).clone() };
+        own.tables.clear();
         own
     }
 

@@ -117,6 +117,24 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn delete(&self, key: &str) -> Result<(), Error>;
 }
 
+/// All keys under a prefix, those behind `start_after` where it is given, in their order. For prefixes of few keys: all of them
+/// are held at once.
+///
+/// # Errors
+/// As [`Store::list`].
+pub async fn keys(store: &dyn Store, prefix: &str, start_after: Option<&str>) -> Result<Vec<String>, Error> {
+    let mut keys = Vec::new();
+    let mut continuation: Option<String> = None;
+    loop {
+        let page = store.list(prefix, start_after, continuation.as_deref()).await?;
+        keys.extend(page.objects.into_iter().map(|object| object.key));
+        match page.next {
+            Some(next) => continuation = Some(next),
+            None => return Ok(keys),
+        }
+    }
+}
+
 /// What was asked of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {

@@ -100,6 +100,18 @@ pub fn iceberg_type(data_type: &ColumnType, next: &mut dyn FnMut() -> i32) -> Ty
     })
 }
 
+/// Whether Iceberg lets a column of one type become another: the specification's "Schema Evolution".
+#[must_use]
+pub fn widens(from: &PrimitiveType, to: &PrimitiveType) -> bool {
+    match (from, to) {
+        (PrimitiveType::Int, PrimitiveType::Long) | (PrimitiveType::Float, PrimitiveType::Double) => true,
+        (PrimitiveType::Decimal { precision: from, scale }, PrimitiveType::Decimal { precision: to, scale: other }) => {
+            scale == other && from < to
+        }
+        _ => false,
+    }
+}
+
 /// How text and binary are held in Arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strings {

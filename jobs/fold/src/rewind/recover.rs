@@ -8,7 +8,7 @@ use model::id::TableUuid;
 use model::ledger::{self, Ledger};
 use model::settlement::summary_key;
 use serde::Serialize;
-use staging::{key, list};
+use staging::{key, list, store};
 use table::catalog::Loaded;
 use table::snapshot::ancestry;
 
@@ -190,16 +190,7 @@ impl Fold {
     /// Settlements and ledgers of the pipeline for a table.
     async fn settlements_left(&self, loaded: &Loaded) -> Result<Vec<String>, Error> {
         let prefix = key::settled_prefix(&self.id, &TableUuid::new(loaded.metadata.uuid().to_string()));
-        let mut keys = Vec::new();
-        let mut continuation: Option<String> = None;
-        loop {
-            let page = self.store.list(&prefix, None, continuation.as_deref()).await?;
-            keys.extend(page.objects.into_iter().map(|object| object.key));
-            match page.next {
-                Some(next) => continuation = Some(next),
-                None => return Ok(keys),
-            }
-        }
+        Ok(store::keys(self.store.as_ref(), &prefix, None).await?)
     }
 
     /// The plan of a pipeline that begins anew.

@@ -1,8 +1,7 @@
 //! A topic that was deleted and made again, of a pipeline of many tables.
 
-use iceberg::{TableRequirement, TableUpdate};
 use model::failure::Kind;
-use table::catalog::{self, TableCreation};
+use testkit::catalog::faulty::FaultyCatalog;
 
 use super::many::{ledger_of, stage, staged, table, world};
 use super::*;
@@ -110,45 +109,6 @@ async fn no_table_begins_while_a_topic_that_was_made_again_is_not_reset() {
     assert_eq!(rows(&world).await, [6, 6, 4]);
 }
 
-/// A catalog that does not give some tables out.
-#[derive(Debug)]
-struct Refusing {
-    inner: Arc<dyn Catalog>,
-    refused: Vec<TableName>,
-    kind: Kind,
-}
-
-#[async_trait::async_trait]
-impl Catalog for Refusing {
-    async fn load(&self, table: &TableName) -> Result<Option<Loaded>, catalog::Error> {
-        match self.refused.contains(table) {
-            true => Err(catalog::Error::failed(self.kind, format!("{table} is refused"))),
-            false => self.inner.load(table).await,
-        }
-    }
-
-    async fn create(&self, table: &TableName, creation: TableCreation) -> Result<Loaded, catalog::Error> {
-        self.inner.create(table, creation).await
-    }
-
-    async fn commit(
-        &self,
-        base: &Loaded,
-        requirements: Vec<TableRequirement>,
-        updates: Vec<TableUpdate>,
-    ) -> Result<Loaded, catalog::Error> {
-        self.inner.commit(base, requirements, updates).await
-    }
-
-    async fn list_namespaces(&self) -> Result<Vec<String>, catalog::Error> {
-        self.inner.list_namespaces().await
-    }
-
-    async fn list_tables(&self, namespace: &str) -> Result<Vec<TableName>, catalog::Error> {
-        self.inner.list_tables(namespace).await
-    }
-}
-
 #[tokio::test]
 async fn a_table_that_comes_while_the_others_can_not_be_read_waits_for_their_epochs() {
     for kind in [Kind::Retry, Kind::Misconfigured] {
@@ -162,9 +122,9 @@ async fn a_table_that_comes_while_the_others_can_not_be_read_waits_for_their_epo
         world.fold().run().await.unwrap();
         world.wait(3);
         stage_anew(&world, &["0:2:cca"]);
-        let refused = vec![table("a"), table("b")];
-        let catalog: Arc<dyn Catalog> = Arc::new(Refusing { inner: world.catalog.clone(), refused, kind });
-        let fold = Fold { catalog, ..world.fold() };
+        let catalog = FaultyCatalog::new(world.catalog.clone(), storage::local(), world.ids.clone());
+        let catalog = catalog.refusing([table("a"), table("b")], kind);
+        let fold = Fold { catalog: Arc::new(catalog), ..world.fold() };
         let report = fold.run().await.unwrap();
         let failed: Vec<_> = report.failures().map(|(name, failure)| (name, failure.code.as_str())).collect();
         assert_eq!(failed, [("db.a", "fold.catalog"), ("db.b", "fold.catalog"), ("db.c", "fold.table_waits")]);

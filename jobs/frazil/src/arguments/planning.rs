@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use pipeline::resolved::Framing;
 
 use super::Named;
 
@@ -25,36 +26,11 @@ pub struct Init {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// What surrounds the values
-    #[arg(long, value_enum, value_name = "FRAMING", default_value_t = Surrounding::Bare)]
-    pub framing: Surrounding,
+    #[arg(long, value_name = "FRAMING", default_value = "bare", value_parser = Framing::NAMED.map(|(word, _)| word))]
+    pub framing: String,
     /// Shows the file, and writes none
     #[arg(long)]
     pub dry_run: bool,
-}
-
-/// Framings, as pipeline files spell them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the README describes them")]
-pub enum Surrounding {
-    Auto,
-    Bare,
-    Glue,
-    Confluent,
-    AvroSingleObject,
-}
-
-impl Surrounding {
-    /// The word in pipeline files.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Bare => "bare",
-            Self::Glue => "glue",
-            Self::Confluent => "confluent",
-            Self::AvroSingleObject => "avro-single-object",
-        }
-    }
 }
 
 /// `frazil check`

@@ -128,7 +128,7 @@ fn named(file: &Path, message: Option<&str>) -> Result<Named, Failure> {
 /// A pipeline file for people to go on with.
 fn text(arguments: &arguments::Init, named: &Named, path: &Path, table: &str) -> String {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let (topic, framing) = (quoted(&arguments.topic), quoted(arguments.framing.as_str()));
+    let (topic, framing) = (quoted(&arguments.topic), quoted(&arguments.framing));
     let message = named.message.as_deref().map_or_else(String::new, |m| format!(", message = {}", quoted(m)));
     let schema = format!("{{ {} = {}{message} }}", named.key, quoted(&path.display().to_string()));
     format!(

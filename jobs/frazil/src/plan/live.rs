@@ -7,6 +7,7 @@ use iceberg::spec::{NullOrder, PartitionSpec, SortDirection};
 use pipeline::Fault;
 use pipeline::resolved::{Exists, RECORD_COLUMNS};
 use serde::Serialize;
+use table::schema::widens;
 
 use crate::examination::{Examinee, Resolved};
 
@@ -320,17 +321,6 @@ fn fit(table: &Type, file: &Type, path: &str, fits: &mut Vec<Fit>) {
             fits.push(Fit::Promoted(path.to_owned()));
         }
         (there, wanted) => fits.push(Fit::Incompatible(path.to_owned(), text(there), text(wanted))),
-    }
-}
-
-/// Whether Iceberg lets a column of one type become another: the specification's "Schema Evolution".
-fn widens(from: &PrimitiveType, to: &PrimitiveType) -> bool {
-    match (from, to) {
-        (PrimitiveType::Int, PrimitiveType::Long) | (PrimitiveType::Float, PrimitiveType::Double) => true,
-        (PrimitiveType::Decimal { precision: from, scale }, PrimitiveType::Decimal { precision: to, scale: other }) => {
-            scale == other && from < to
-        }
-        _ => false,
     }
 }
 

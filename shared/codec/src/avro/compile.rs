@@ -54,7 +54,7 @@ pub(super) fn compile(
         resolution,
         strict: columns.unknown_fields == UnknownFields::DeadLetter,
         foreign,
-        rest: places.rest,
+        rest: places.plan.rest,
     };
     Ok((program, places.plan))
 }

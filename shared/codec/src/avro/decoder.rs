@@ -56,11 +56,8 @@ impl Decoder {
     /// As [`Decoder::new`]; [`Error::NoSalt`] when values are hashed and there is no salt.
     pub fn salted(writer: &Schema, reader: &Schema, columns: &Columns, salt: Option<&Secret>) -> Result<Self, Error> {
         let hasher = Arc::new(crate::hasher(columns, salt)?);
-        let (program, plan) = compile::compile(writer, reader, columns, &hasher).map_err(|faults| {
-            let (index, reason) = faults.into_iter().next().unwrap_or_default();
-            let name = columns.columns.get(index).map_or("", |column| &column.name);
-            Error::Columns { message: reader.name().to_owned(), reason: format!("column `{name}`: {reason}") }
-        })?;
+        let (program, plan) = compile::compile(writer, reader, columns, &hasher)
+            .map_err(|faults| Error::columns(reader.name(), columns, faults))?;
         let has_bytes = program.writer.least.bytes(writer.root) > 0;
         Ok(Self { program, batch: Batch::new(plan, columns), padded: Padded::new(), has_bytes })
     }
@@ -154,16 +151,10 @@ fn keep(program: &Program, list: usize, level: &mut Level, reader: &mut Reader<'
         let first = program.foreign.get(place).map_or(place, |foreign| foreign.first);
         entries.entry(first).or_default().push(text);
     }
-    let Some(list) = level.lists.get_mut(list) else { return Ok(()) };
     for (place, texts) in entries {
         let Some(foreign) = program.foreign.get(place) else { continue };
         let text = if foreign.several { format!("[{}]", texts.join(",")) } else { texts.concat() };
-        list.elements.open_row(&mut reader.opened)?;
-        if let [key, value] = list.elements.texts.as_mut_slice() {
-            key.put_any(foreign.path.as_bytes())?;
-            value.put_any(text.as_bytes())?;
-        }
-        list.elements.close_row()?;
+        level.put_entry(list, foreign.path.as_bytes(), text.as_bytes(), &mut reader.opened)?;
     }
     Ok(())
 }

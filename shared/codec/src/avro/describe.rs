@@ -64,13 +64,6 @@ impl Describer<'_> {
 
     fn record(&mut self, found: Found) -> Record {
         let schema = self.schema;
-        let named = |name: &str, value: Value| Field {
-            name: name.to_owned(),
-            id: name.to_owned(),
-            former: Vec::new(),
-            doc: None,
-            value,
-        };
         let single = |default: Type, comparable: Option<Comparable>| Value {
             kind: Kind::Single(Single { default: Ok(default), comparable, within: None }),
             optional: false,
@@ -81,7 +74,7 @@ impl Describer<'_> {
                 let fields = record.fields.iter().map(|field| Field {
                     former: field.aliases.clone(),
                     doc: field.doc.clone(),
-                    ..named(&field.name, self.value(field.of))
+                    ..Field::named(&field.name, self.value(field.of))
                 });
                 (record.name.full.clone(), fields.collect(), false)
             }
@@ -92,23 +85,23 @@ impl Describer<'_> {
                     let value = Value { optional: true, ..self.value(*branch) };
                     fields.push(Field {
                         former: view::branch_aliases(schema, *branch),
-                        ..named(view::branch_name(schema, branches, index), value)
+                        ..Field::named(view::branch_name(schema, branches, index), value)
                     });
                 }
                 ("the union".to_owned(), fields, false)
             }
             Found::Entry(id) => {
                 let Shape::Map(values) = schema.shape(id) else { return Record::default() };
-                let key = named("key", single(Type::String, Some(Comparable::Text)));
-                ("the map".to_owned(), vec![key, named("value", self.value(*values))], true)
+                let key = Field::named("key", single(Type::String, Some(Comparable::Text)));
+                ("the map".to_owned(), vec![key, Field::named("value", self.value(*values))], true)
             }
             Found::Duration => {
-                let part = |name: &str| named(name, single(Type::Long, Some(Comparable::Whole)));
+                let part = |name: &str| Field::named(name, single(Type::Long, Some(Comparable::Whole)));
                 ("the duration".to_owned(), DURATION.map(part).into(), false)
             }
             Found::Payload => {
                 let value = self.value(schema.root);
-                ("the payload".to_owned(), vec![named(VALUE, value)], false)
+                ("the payload".to_owned(), vec![Field::named(VALUE, value)], false)
             }
         };
         Record { name, fields, is_entry }

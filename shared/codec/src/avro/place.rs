@@ -16,6 +16,7 @@ use crate::naming;
 use crate::pii::Hasher;
 use crate::rows::batch::Plan;
 use crate::rows::cells::{Output, Slot, Source};
+use crate::rows::laid::Laid;
 use crate::rows::level::{Layout, Required};
 
 /// Columns nest at most this deep: the decoder follows them with its stack.
@@ -75,8 +76,6 @@ pub(super) enum Target {
 pub(super) struct Places {
     pub(super) root: Vec<Placed>,
     pub(super) plan: Plan,
-    /// The list of what the reader does not know, where it is kept.
-    pub(super) rest: Option<usize>,
 }
 
 /// The columns that a schema's records can't fill.
@@ -91,45 +90,19 @@ pub(super) fn misfits(schema: &Schema, columns: &Columns) -> Vec<(usize, String)
 /// Every column that the records can't fill: its index, and why.
 pub(super) fn places(schema: &Schema, columns: &Columns, hasher: &Arc<Hasher>) -> Result<Places, Vec<(usize, String)>> {
     let placer = Placer { schema, case: columns.column_case, hasher };
-    let mut layout = Layout::default();
     let mut root = Way { is_root: true, ..Way::new(schema.root) };
     let explode = columns.explode.as_deref().and_then(columns::names);
     let mut elements = explode.map(|path| Elements { path, layout: Layout::default(), way: None });
-    let (mut outputs, mut of_element, mut faults, mut rest) = (Vec::new(), Vec::new(), Vec::new(), None);
-    for (index, column) in columns.columns.iter().enumerate() {
-        if column.is_rest() {
-            layout.lists.push((Layout { texts: vec![None, None], ..Layout::default() }, None));
-            let list = layout.lists.len() - 1;
-            rest = Some(list);
-            let text = |slot| Output { valid: None, source: Source::Text(slot) };
-            outputs.push(Output { valid: None, source: Source::Map(list, Box::new((text(0), text(1)))) });
-            of_element.push(false);
-        }
-        let Some(path) = column.value_names() else { continue };
-        match placer.anywhere(column, &path, &mut root, &mut layout, elements.as_mut()) {
-            Ok((inner, output)) => {
-                outputs.push(output);
-                of_element.push(inner);
-            }
-            Err(fault) => faults.push((index, fault)),
-        }
-    }
-    let mut exploded = None;
-    if let (true, Some(elements)) = (faults.is_empty(), elements) {
-        match placer.explode(elements, &mut root, &mut layout) {
-            Ok(list) => exploded = Some(list),
-            Err(fault) => faults.push((0, fault)),
-        }
-    }
-    if !faults.is_empty() {
-        return Err(faults);
-    }
+    let laid = Laid::columns(columns, |column, layout| {
+        Some(placer.anywhere(column, &column.value_names()?, &mut root, layout, elements.as_mut()))
+    });
+    let plan = laid.finish(|layout| Some(placer.explode(elements?, &mut root, layout)))?;
     // The payload's own record is always there, also where no column leads into it.
     let mut root = root.into_placed();
     if root.is_empty() {
         root.push(Placed { present: None, target: Target::Members(BTreeMap::new()) });
     }
-    Ok(Places { root, plan: Plan { layout, outputs, exploded, of_element }, rest })
+    Ok(Places { root, plan })
 }
 
 struct Placer<'a> {

@@ -3,7 +3,7 @@
 
 use super::resolve::Length;
 use crate::Class;
-use crate::rows::level::OPENED_MAX;
+use crate::rows::level::charge;
 use crate::rows::stop::{Outcome, Stop};
 use crate::varint;
 
@@ -53,14 +53,7 @@ impl<'a> Reader<'a> {
 
     /// Charges bytes that take memory and were never sent.
     pub(super) fn open(&mut self, bytes: usize) -> Outcome {
-        self.opened = self.opened.saturating_add(bytes);
-        if self.opened > OPENED_MAX {
-            return Err(Stop::new(
-                Class::TooLarge,
-                "the record has so many elements that they would not fit in memory",
-            ));
-        }
-        Ok(())
+        charge(&mut self.opened, bytes)
     }
 
     #[inline(always)]

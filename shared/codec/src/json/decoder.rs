@@ -56,12 +56,9 @@ impl Decoder {
     /// As [`Decoder::new`]; [`Error::NoSalt`] when values are hashed and there is no salt.
     pub fn salted(schema: &Schema, columns: &Columns, salt: Option<&Secret>) -> Result<Self, Error> {
         let hasher = Arc::new(crate::hasher(columns, salt)?);
-        let Compiled { root, plan, rest } = place::compile(schema, columns, &hasher).map_err(|faults| {
-            let (index, reason) = faults.into_iter().next().unwrap_or_default();
-            let name = columns.columns.get(index).map_or("", |column| &column.name);
-            Error::Columns { message: schema.name().to_owned(), reason: format!("column `{name}`: {reason}") }
-        })?;
-        Ok(Self { root, rest, batch: Batch::new(plan, columns), padded: Padded::new() })
+        let Compiled { root, plan } = place::compile(schema, columns, &hasher)
+            .map_err(|faults| Error::columns(schema.name(), columns, faults))?;
+        Ok(Self { root, rest: plan.rest, batch: Batch::new(plan, columns), padded: Padded::new() })
     }
 
     /// The schema of the batches that [`Decoder::finish`] gives.
@@ -191,15 +188,9 @@ fn rest(list: usize, level: &mut Level, reader: &mut Reader<'_>) -> Outcome {
             }
         }
     }
-    let Some(list) = level.lists.get_mut(list) else { return Ok(()) };
     for (path, mut text, several) in entries {
         text.extend(several.then_some(b']'));
-        list.elements.open_row(&mut reader.opened)?;
-        if let [key, value] = list.elements.texts.as_mut_slice() {
-            key.put_any(path.as_bytes())?;
-            value.put_any(&text)?;
-        }
-        list.elements.close_row()?;
+        level.put_entry(list, path.as_bytes(), &text, &mut reader.opened)?;
     }
     Ok(())
 }

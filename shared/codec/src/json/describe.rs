@@ -49,22 +49,19 @@ impl Describer<'_> {
 
     fn record(&mut self, id: usize) -> Record {
         let schema = self.schema;
-        let named = |name: &str, value: Value| Field {
-            name: name.to_owned(),
-            id: name.to_owned(),
-            former: Vec::new(),
-            doc: None,
-            value,
-        };
         let name = schema.title(id).to_owned();
         if let Shape::Map(values) = schema.shape(id) {
             let key = Value { kind: single(Ok(Type::String), Some(Comparable::Text)), optional: false };
             let value = Value { kind: self.kind(*values, 0), optional: true };
-            return Record { name, fields: vec![named("key", key), named("value", value)], is_entry: true };
+            return Record {
+                name,
+                fields: vec![Field::named("key", key), Field::named("value", value)],
+                is_entry: true,
+            };
         }
         let fields = schema.fields(id).iter().map(|field| Field {
             doc: field.doc.clone(),
-            ..named(&field.name, Value { kind: self.kind(field.of, 0), optional: field.optional })
+            ..Field::named(&field.name, Value { kind: self.kind(field.of, 0), optional: field.optional })
         });
         Record { name, fields: fields.collect(), is_entry: false }
     }

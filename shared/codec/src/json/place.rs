@@ -15,6 +15,7 @@ use crate::naming;
 use crate::pii::Hasher;
 use crate::rows::batch::Plan;
 use crate::rows::cells::{Output, Slot, Source};
+use crate::rows::laid::Laid;
 use crate::rows::level::{Layout, Required};
 
 /// Columns nest at most this deep: the decoder follows them with its stack.
@@ -24,8 +25,6 @@ const NESTING_MAX: usize = 64;
 pub(super) struct Compiled {
     pub(super) root: Op,
     pub(super) plan: Plan,
-    /// The list of what the schema does not know, where it is kept.
-    pub(super) rest: Option<usize>,
 }
 
 /// The columns that a schema's objects can't fill.
@@ -44,42 +43,16 @@ pub(super) fn compile(
     hasher: &Arc<Hasher>,
 ) -> Result<Compiled, Vec<(usize, String)>> {
     let placer = Placer { schema, case: columns.column_case, unknown: columns.unknown_fields, hasher };
-    let mut layout = Layout::default();
     let mut root = Way::new(schema.root);
     let explode = columns.explode.as_deref().and_then(columns::names);
     let mut elements = explode.map(|path| Elements { path, layout: Layout::default(), way: None });
-    let (mut outputs, mut of_element, mut faults, mut rest) = (Vec::new(), Vec::new(), Vec::new(), None);
-    for (index, column) in columns.columns.iter().enumerate() {
-        if column.is_rest() {
-            layout.lists.push((Layout { texts: vec![None, None], ..Layout::default() }, None));
-            let list = layout.lists.len() - 1;
-            rest = Some(list);
-            let text = |slot| Output { valid: None, source: Source::Text(slot) };
-            outputs.push(Output { valid: None, source: Source::Map(list, Box::new((text(0), text(1)))) });
-            of_element.push(false);
-        }
-        let Some(path) = column.value_names() else { continue };
-        match placer.anywhere(column, &path, &mut root, &mut layout, elements.as_mut()) {
-            Ok((inner, output)) => {
-                outputs.push(output);
-                of_element.push(inner);
-            }
-            Err(fault) => faults.push((index, fault)),
-        }
-    }
-    let mut exploded = None;
-    if let (true, Some(elements)) = (faults.is_empty(), elements) {
-        match placer.explode(elements, &mut root, &mut layout) {
-            Ok(list) => exploded = Some(list),
-            Err(fault) => faults.push((0, fault)),
-        }
-    }
-    if !faults.is_empty() {
-        return Err(faults);
-    }
+    let laid = Laid::columns(columns, |column, layout| {
+        Some(placer.anywhere(column, &column.value_names()?, &mut root, layout, elements.as_mut()))
+    });
+    let plan = laid.finish(|layout| Some(placer.explode(elements?, &mut root, layout)))?;
     // The payload is an object, also where no column leads into it.
     let root = placer.object(Names::of(schema, schema.root), placer.members(root), None, &Place::ROOT);
-    Ok(Compiled { root, plan: Plan { layout, outputs, exploded, of_element }, rest })
+    Ok(Compiled { root, plan })
 }
 
 struct Placer<'a> {

@@ -7,7 +7,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use crate::Class;
-use crate::rows::level::OPENED_MAX;
+use crate::rows::level::charge;
 use crate::rows::stop::{Outcome, Stop};
 
 pub(super) use text::Text;
@@ -105,14 +105,7 @@ impl<'a> Reader<'a> {
 
     /// Charges bytes that take memory and were never sent.
     pub(super) fn open(&mut self, bytes: usize) -> Outcome {
-        self.opened = self.opened.saturating_add(bytes);
-        if self.opened > OPENED_MAX {
-            return Err(Stop::new(
-                Class::TooLarge,
-                "the record has so many elements that they would not fit in memory",
-            ));
-        }
-        Ok(())
+        charge(&mut self.opened, bytes)
     }
 
     /// What is no JSON.

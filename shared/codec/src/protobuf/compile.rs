@@ -14,8 +14,8 @@ use super::way::Way;
 use crate::columns::{self, Column, Columns};
 use crate::naming;
 use crate::pii::Hasher;
-use crate::rows::batch::Plan;
 use crate::rows::cells::{Output, Slot, Source};
+use crate::rows::laid::Laid;
 use crate::rows::level::{Gathered, Layout, Required};
 use crate::rows::scale::Scale;
 use crate::rows::text;
@@ -38,48 +38,16 @@ pub(crate) fn compile(
 ) -> Result<Program, Vec<(usize, String)>> {
     let strict = columns.unknown_fields == UnknownFields::DeadLetter;
     let compiler = Compiler { reader, case: columns.column_case, strict, hasher };
-    let mut layout = Layout::default();
     let mut root = Way::new(writer.clone(), ROOT, 0);
-    let (mut outputs, mut faults) = (Vec::new(), Vec::new());
-    let mut of_element = Vec::new();
-    let mut rest = None;
     let explode = columns.explode.as_deref().and_then(columns::numbers);
     let mut elements =
         explode.as_ref().map(|path| Elements { path, layout: Layout::default(), ops: Vec::new(), way: None });
-    for (index, column) in columns.columns.iter().enumerate() {
-        match column.value_path() {
-            None if column.is_rest() => {
-                let elements = Layout { texts: vec![None, None], ..Layout::default() };
-                layout.lists.push((elements, None));
-                let list = layout.lists.len() - 1;
-                rest = Some(list);
-                let text = |slot| Output { valid: None, source: Source::Text(slot) };
-                of_element.push(false);
-                outputs.push(Output { valid: None, source: Source::Map(list, Box::new((text(0), text(1)))) });
-            }
-            None => {}
-            Some(path) => match compiler.anywhere(column, &path, &mut root, &mut layout, elements.as_mut()) {
-                Ok((inner, output)) => {
-                    outputs.push(output);
-                    of_element.push(inner);
-                }
-                Err(fault) => faults.push((index, fault)),
-            },
-        }
-    }
-    let mut exploded = None;
-    if let (true, Some(elements)) = (faults.is_empty(), elements) {
-        match compiler.explode(elements, &mut root, &mut layout) {
-            Ok(list) => exploded = Some(list),
-            Err(fault) => faults.push((0, fault)),
-        }
-    }
-    if faults.is_empty() {
-        let root = root.into_message(reader, &mut layout);
-        Ok(Program { root, plan: Plan { layout, outputs, exploded, of_element }, rest })
-    } else {
-        Err(faults)
-    }
+    let laid = Laid::columns(columns, |column, layout| {
+        Some(compiler.anywhere(column, &column.value_path()?, &mut root, layout, elements.as_mut()))
+    });
+    let mut plan = laid.finish(|layout| Some(compiler.explode(elements?, &mut root, layout)))?;
+    let root = root.into_message(reader, &mut plan.layout);
+    Ok(Program { root, plan })
 }
 
 struct Compiler<'h> {

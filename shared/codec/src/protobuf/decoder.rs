@@ -70,20 +70,17 @@ impl Decoder {
         salt: Option<&Secret>,
     ) -> Result<Self, Error> {
         let hasher = Arc::new(crate::hasher(columns, salt)?);
-        let program = compile(writer, reader, columns, &hasher).map_err(|faults| {
-            let (index, reason) = faults.into_iter().next().unwrap_or_default();
-            let name = columns.columns.get(index).map_or("", |column| &column.name);
-            Error::Columns { message: writer.full_name().to_owned(), reason: format!("column `{name}`: {reason}") }
-        })?;
+        let program = compile(writer, reader, columns, &hasher)
+            .map_err(|faults| Error::columns(writer.full_name(), columns, faults))?;
         Ok(Self {
             root: program.root,
+            rest: program.plan.rest,
             batch: Batch::new(program.plan, columns),
             foreign: match columns.unknown_fields {
                 UnknownFields::Ignore | UnknownFields::Add => Foreign::Skip,
                 UnknownFields::Rest => Foreign::Keep { retyped: columns.columns.iter().all(|c| c.pii.is_none()) },
                 UnknownFields::DeadLetter => Foreign::Refuse,
             },
-            rest: program.rest,
             padded: Padded::new(),
         })
     }

@@ -11,8 +11,6 @@ pub(crate) struct Program {
     pub(crate) root: Message,
     /// What the columns are. Taken when the decoder is built.
     pub(crate) plan: Plan,
-    /// The list that holds the fields which the schema does not know, where they are kept.
-    pub(crate) rest: Option<usize>,
 }
 
 /// One occurrence of a message type among the columns. The same type in two places is compiled twice, since its values

@@ -67,14 +67,8 @@ impl Unknown {
                 all.extend_from_slice(bytes);
             }
         }
-        let Some(list) = level.lists.get_mut(list) else { return Ok(()) };
         for (key, bytes) in entries {
-            list.elements.open_row(opened)?;
-            if let [key_text, value_text] = list.elements.texts.as_mut_slice() {
-                key_text.put_any(key.as_bytes())?;
-                value_text.put_any(STANDARD.encode_to_string(bytes).as_bytes())?;
-            }
-            list.elements.close_row()?;
+            level.put_entry(list, key.as_bytes(), STANDARD.encode_to_string(bytes).as_bytes(), opened)?;
         }
         Ok(())
     }

@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) exploded: Option<usize>,
     /// For each of `outputs` whether it is on that list's level.
     pub(crate) of_element: Vec<bool>,
+    /// The list of what the schema does not know, where it is kept.
+    pub(crate) rest: Option<usize>,
 }
 
 /// The rows of a batch in the making.

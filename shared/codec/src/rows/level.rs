@@ -158,12 +158,33 @@ pub(crate) trait Deferred: Send {
 
 /// How many bytes of columns one record may open before anything is written to them. Two wire bytes can open an element
 /// of a thousand columns; no honest record comes near this.
-pub(crate) const OPENED_MAX: usize = 128 << 20;
+const OPENED_MAX: usize = 128 << 20;
+
+/// Charges bytes that take memory and were never sent to what a record has opened so far.
+pub(crate) fn charge(opened: &mut usize, bytes: usize) -> Outcome {
+    *opened = opened.saturating_add(bytes);
+    if *opened > OPENED_MAX {
+        let message = "the record has so many elements that they would not fit in memory";
+        return Err(Stop::new(Class::TooLarge, message));
+    }
+    Ok(())
+}
 
 /// Rows for which a column that was never used first makes room.
 const ROOM_MIN: usize = 64;
 
 impl Level {
+    /// Adds an entry to the open row of a map from text to text.
+    pub(crate) fn put_entry(&mut self, list: usize, key: &[u8], value: &[u8], opened: &mut usize) -> Outcome {
+        let Some(list) = self.lists.get_mut(list) else { return Ok(()) };
+        list.elements.open_row(opened)?;
+        if let [keys, values] = list.elements.texts.as_mut_slice() {
+            keys.put_any(key)?;
+            values.put_any(value)?;
+        }
+        list.elements.close_row()
+    }
+
     pub(crate) fn new(layout: Layout) -> Self {
         let width = layout.words4 * 4
             + layout.words8 * 8

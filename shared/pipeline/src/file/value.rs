@@ -22,14 +22,6 @@ pub(super) struct Found {
 
 const FORMATS: &[(&str, Format)] = &[("protobuf", Format::Protobuf), ("avro", Format::Avro), ("json", Format::Json)];
 
-const FRAMINGS: &[(&str, Framing)] = &[
-    ("auto", Framing::Auto),
-    ("bare", Framing::Bare),
-    ("glue", Framing::Glue),
-    ("confluent", Framing::Confluent),
-    ("avro-single-object", Framing::AvroSingleObject),
-];
-
 const INDEXES: &[(&str, Indexes)] = &[("zigzag", Indexes::Zigzag), ("plain", Indexes::Plain)];
 
 /// `registries` are the environment's.
@@ -52,7 +44,7 @@ pub(super) fn read<'t>(
         let message = "`[value]` needs `framing`: \"bare\", or \"auto\", which tells framings apart record by record";
         reader.fault(section.at, code::MISSING, message);
     }
-    let framing = reader.choice(section, "framing", FRAMINGS, &[]);
+    let framing = reader.choice(section, "framing", &Framing::NAMED, &[]);
     if let (Some(format), Some(framing), Some(entry)) = (format, framing, section.get("framing"))
         && let Some(reason) = framing.refusal(format)
     {

@@ -59,6 +59,8 @@ struct Script {
     calls: u64,
     commits_seen: u64,
     dead: bool,
+    /// Tables that are not given out, and how that fails.
+    refused: BTreeMap<TableName, Kind>,
     late: Vec<(Loaded, Vec<TableRequirement>, Vec<TableUpdate>)>,
     trace: Vec<String>,
 }
@@ -97,6 +99,13 @@ impl FaultyCatalog {
     #[must_use]
     pub fn kill_at(self, n: u64) -> Self {
         self.script().kill_at = Some(n);
+        self
+    }
+
+    /// Gives these tables out to nobody: loading one fails so.
+    #[must_use]
+    pub fn refusing(self, tables: impl IntoIterator<Item = TableName>, kind: Kind) -> Self {
+        self.script().refused.extend(tables.into_iter().map(|table| (table, kind)));
         self
     }
 
@@ -175,6 +184,9 @@ impl FaultyCatalog {
 impl Catalog for FaultyCatalog {
     async fn load(&self, table: &TableName) -> Result<Option<Loaded>, Error> {
         self.enter()?;
+        if let Some(kind) = self.script().refused.get(table) {
+            return Err(Error::failed(*kind, format!("{table} is refused")));
+        }
         self.inner.load(table).await
     }
 
