@@ -112,29 +112,32 @@ impl Fold {
     /// See [`Error`]. After any of them the table is as it was or holds the whole commit, and nothing staged is lost.
     pub async fn run(&self) -> Result<Report, Error> {
         pause::refuse(self.store.as_ref(), &self.pipeline.name, Stage::Fold).await?;
-        if self.settings.dry_run || !self.pipeline.has_many() {
-            let last = self.last_run().await?;
-            let budget = self.budget(last.as_ref()).await?;
-            return if self.settings.dry_run {
-                self.fold(budget, last.as_ref()).await
-            } else {
-                self.noted(budget, last, None).await
-            };
-        }
-        let begun = self.begin().await?;
-        let is_alone = !self.meets_others(&begun).await?;
+        let begun = match self.pipeline.has_many() && !self.settings.dry_run {
+            true => Some(self.begin().await?),
+            false => None,
+        };
+        let is_alone = match &begun {
+            Some(begun) => !self.meets_others(begun).await?,
+            None => true,
+        };
         let last = self.last_run().await?;
         let budget = self.budget(last.as_ref()).await?;
-        let outcome = self.noted(budget, last.filter(|_| is_alone), Some(&begun)).await;
-        self.end(&begun).await;
+        let last = last.filter(|_| is_alone);
+        if self.settings.dry_run {
+            return self.fold(budget, last.as_ref()).await;
+        }
+        let outcome = self.noted(budget, last.as_ref(), begun.as_ref()).await;
+        if let Some(begun) = &begun {
+            self.end(begun).await;
+        }
         outcome
     }
 
     /// Folds, and leaves a note of it.
-    async fn noted(&self, budget: Budget, last: Option<Run>, begun: Option<&Begun>) -> Result<Report, Error> {
+    async fn noted(&self, budget: Budget, last: Option<&Run>, begun: Option<&Begun>) -> Result<Report, Error> {
         let run = Run::begun(Stage::Fold, self.clock.now(), budget.bytes);
         self.note(&run).await?;
-        let outcome = self.fold(budget, last.as_ref()).await;
+        let outcome = self.fold(budget, last).await;
         let failure =
             |error: &Error| Failure { kind: error.kind(), code: error.code().to_owned(), message: error.to_string() };
         let mut behind = BTreeSet::new();
