@@ -15,7 +15,7 @@ use model::settlement::Settlement;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use pipeline::resolved::TableName;
 use staging::footer::Footer;
-use staging::object::Object;
+use staging::object::{Object, Projection};
 use table::catalog::Loaded;
 
 use crate::files::Disk;
@@ -550,8 +550,28 @@ impl Oracle {
             };
             self.removed_from(judge, seen, cluster, key, footer);
         }
+        self.rows_are_settled(judge, cluster, key, &object);
         if self.world.has_many() {
             self.remember(judge, cluster, footer);
+        }
+    }
+
+    /// Each row of an object that goes is settled as what it is: an offset may have stood for another record, before its topic was
+    /// made again.
+    fn rows_are_settled(&self, judge: &Judge, cluster: usize, key: &str, object: &Object) {
+        for staged in object.footer().tables.iter().filter(|staged| staged.rows > 0) {
+            let Ok(table) = staged.name.parse::<TableName>() else { continue };
+            // Where there is none, or no ledger, it was said already.
+            let Some(seen) = judge.tables.get(&table) else { continue };
+            let Some(ledger) = self.ledger(&seen.current.metadata, cluster) else { continue };
+            let Ok(batches) = object.rows(&staged.name, &Projection::default()) else { continue };
+            for row in batches.filter_map(Result::ok).filter_map(|batch| rows_of(&batch)).flatten() {
+                let Some((place, _)) = judge.truth.get(&row.id) else { continue };
+                if !self.has_reached(&ledger, *place) {
+                    self.world
+                        .violated("I1", format!("{key} was removed with the row of {place:?}, which {table} lacks"));
+                }
+            }
         }
     }
 

@@ -308,16 +308,24 @@ impl Fold {
             None => BTreeSet::new(),
         };
         let empty = Ledger { epochs: beside.begun.clone(), ..Ledger::empty(Timestamp::from_micros(0).minute()) };
-        let ledger = Some(state.as_ref().map_or(&empty, |s| &s.ledger));
+        let ledger = state.as_ref().map_or(&empty, |s| &s.ledger);
         let asked = shared.as_ref().map_or_else(|| self.clock.now(), |shared| shared.asked);
         let shared = shared.as_deref();
         let mut intake =
-            intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged, ledger, shared).await?;
+            intake::take(self.store.as_ref(), &self.id, low_minute, &folded, damaged, Some(ledger), shared).await?;
         intake.may_skip = self.settings.may_skip;
         if mutation::on(Mutation::LowMinuteByHost) {
             intake.date = self.clock.now();
         }
         self.clock_agrees(asked, &intake)?;
+        let name = &self.pipeline.table.name;
+        // Of all that is listed, and not only of what the budget allows: once a ledger says when it was written, maintenance takes
+        // what was there before, and lies where that ledger has been, for settled.
+        if let Some(state) = &state
+            && let Some((key, why)) = evidence::same_topics(self.store.as_ref(), name, &state.ledger, &intake).await?
+        {
+            return Ok(Ended::Damaged(key, why));
+        }
         let (left, undelivered) = self.cut(&mut intake, state.as_ref(), budget).await?;
         report.objects_left = left as u64;
         report.staged_objects = intake.objects.len() as u64;
@@ -348,15 +356,20 @@ impl Fold {
                 return Ok(Ended::done(self.planned(&plan, &intake)));
             }
             None => match self.create(&newest.footer).await? {
-                Some(loaded) => read(loaded).await?,
+                // What is left may contradict what is not: with the table there, all of it is looked at.
+                Some(_) if left > 0 => return Ok(Ended::Again),
+                Some(loaded) => {
+                    let state = read(loaded).await?;
+                    let found = evidence::same_topics(self.store.as_ref(), name, &state.ledger, &intake).await?;
+                    if let Some((key, why)) = found {
+                        return Ok(Ended::Damaged(key, why));
+                    }
+                    state
+                }
                 None => return Ok(Ended::Again),
             },
         };
         evidence::own_topics(self.store.as_ref(), &self.id, &state, &intake).await?;
-        let name = &self.pipeline.table.name;
-        if let Some((key, why)) = evidence::same_topics(self.store.as_ref(), name, &state.ledger, &intake).await? {
-            return Ok(Ended::Damaged(key, why));
-        }
         let undelivered = match undelivered {
             Some(undelivered) => undelivered,
             None => state.undelivered(self.store.as_ref(), &self.id, &intake).await?,

@@ -63,6 +63,31 @@ async fn the_offsets_of_a_topic_made_again_are_never_dropped_in_silence() {
     stopped(&world, "fold.topic_recreated").await;
 }
 
+/// I1: a budget left the object that contradicts, the others of the new topic were behind the ledger that was written then,
+/// and once the retention was over maintenance took them for settled.
+#[tokio::test]
+async fn what_a_budget_leaves_is_evidence_too() {
+    let world = World::new(29);
+    world.stage(&["0:0:rrrrrr", "1:0:rr"]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage_anew(&world, &["1:2:rrrrrrrr"], 0);
+    world.wait(1);
+    stage_anew(&world, &["1:10:rrrrrrrr", "0:0:r"], 7);
+    let settings = Settings { budget: Budget { rows: Some(4), ..Budget::default() }, ..Settings::default() };
+    let error = Fold { settings: settings.clone(), ..world.fold() }.run().await.unwrap_err();
+    assert_eq!(error.code(), "fold.topic_recreated");
+    // Before there is a table, too.
+    let world = World::new(30);
+    world.stage(&["0:0:rrrrrr", "1:0:rr"]);
+    world.wait(1);
+    stage_anew(&world, &["1:2:rrrrrrrr"], 0);
+    world.wait(1);
+    stage_anew(&world, &["0:0:r"], 7);
+    let error = Fold { settings, ..world.fold() }.run().await.unwrap_err();
+    assert_eq!(error.code(), "fold.topic_recreated");
+}
+
 async fn reset(world: &World, partition: Option<i32>, since: Option<Minute>) -> Result<ResetPlan, Error> {
     let reset = Reset { topic: "orders-eu".to_owned(), partition, since };
     let planned = world.fold().plan_reset(&reset).await?;
