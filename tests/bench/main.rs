@@ -32,6 +32,7 @@ use staging::object::{self, Object, Projection, TableRows};
 mod by_hand;
 mod dedup;
 mod folding;
+mod framed;
 mod wide;
 
 /// The most that an event holds; those of the generator hold three fifths of it and more.
@@ -234,6 +235,7 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
             "peak": peaks,
             "target_peak_bytes": 96 * 1024 * 1024,
         },
+        "framed": framed::measure(&bodies[0]),
         "files": files(),
         "fold_wide": wide::fold(),
         "fold_append": fold_append(&bodies, rounds, memory_bytes),

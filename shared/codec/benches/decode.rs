@@ -1,6 +1,7 @@
-//! How fast payloads become Arrow columns on one core: ride requests in Avro, beside the same records as `apache-avro`'s
-//! values, weather reports in JSON, beside `serde_json`'s values, and employees in protobuf. One JSON document on stdout.
-//! Figures depend on the machine; ratios within one run are what to compare.
+//! How fast payloads become Arrow columns on one core: ride requests in Avro, beside the same bytes as `arrow-avro`'s columns and
+//! `apache-avro`'s values; weather reports in JSON, beside `serde_json`'s values; employees in protobuf, those of the demo and
+//! those of proto2 with all that they have, beside `prost-reflect`'s messages. One JSON document on stdout. Figures depend on the
+//! machine; ratios within one run are what to compare.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure of a benchmark is its end")]
@@ -8,6 +9,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use arrow_avro::reader::ReaderBuilder;
+use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaStore};
 use codec::columns;
 use codec::{avro, json, protobuf};
 use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, Table, TableName, Types, UnknownFields};
@@ -131,18 +134,87 @@ fn table() -> Table {
     }
 }
 
-fn employees() -> f64 {
-    let text = include_str!("../../../proto/employee.proto");
+/// The employee of proto2, which has everything: wrappers, a duration, an enum, money, messages in it.
+const ALL_OF_EMPLOYEE: &str = r#"
+    syntax = "proto2";
+    package gsr.proto.post;
+    import "google/protobuf/duration.proto";
+    import "google/protobuf/timestamp.proto";
+    import "google/protobuf/wrappers.proto";
+    import "google/type/money.proto";
+    message Employee {
+        required int32 id = 1;
+        required string name = 2;
+        required string address = 3;
+        required google.protobuf.Int32Value employee_age = 4;
+        required google.protobuf.Timestamp start_date = 5;
+        required google.protobuf.Duration total_time_span_in_company = 6;
+        required google.protobuf.BoolValue is_certified = 7;
+        required Team team = 8;
+        required Project project = 9;
+        required Role role = 10;
+        required google.type.Money total_award_value = 11;
+        optional string title = 12;
+    }
+    message Team { required string name = 1; required string location = 2; }
+    message Project { required string name = 1; required string state = 2; }
+    enum Role { MANAGER = 0; DEVELOPER = 1; ARCHITECT = 2; }
+"#;
+
+fn all_of_employee(n: u64) -> Vec<u8> {
+    use prost::encoding::{encode_varint, string};
+    let message = |number: u8, inner: &[u8], bytes: &mut Vec<u8>| {
+        bytes.extend([number << 3 | 2, inner.len() as u8]);
+        bytes.extend(inner);
+    };
+    let varints = |fields: &[(u8, u64)]| {
+        let mut inner = Vec::new();
+        for (number, value) in fields {
+            inner.push(number << 3);
+            encode_varint(*value, &mut inner);
+        }
+        inner
+    };
+    let texts = |fields: [&str; 2]| {
+        let mut inner = Vec::new();
+        (1..).zip(fields).for_each(|(number, text)| string::encode(number, &text.to_owned(), &mut inner));
+        inner
+    };
+    let mut bytes = varints(&[(1, n * 7919 % 100_000)]);
+    string::encode(2, &format!("Dummy{}", n % 100), &mut bytes);
+    string::encode(3, &"Melbourne, Australia".to_owned(), &mut bytes);
+    message(4, &varints(&[(1, n % 99 + 1)]), &mut bytes);
+    message(5, &varints(&[(1, 1_764_400_000 + n), (2, n % 1000 * 1_000_000)]), &mut bytes);
+    message(6, &varints(&[(1, n % 900_000)]), &mut bytes);
+    message(7, &varints(&[(1, n % 2)]), &mut bytes);
+    message(8, &texts(["Solutions Architects", "Australia"]), &mut bytes);
+    message(9, &texts(["Migration", "Victoria"]), &mut bytes);
+    bytes.extend(varints(&[(10, n % 3)]));
+    let mut money = Vec::new();
+    string::encode(1, &"AUD".to_owned(), &mut money);
+    money.extend(varints(&[(2, n % 5000), (3, 500_000_000)]));
+    message(11, &money, &mut bytes);
+    bytes
+}
+
+/// Employees to Arrow, and to `prost-reflect`'s messages.
+fn employees(text: &str, of: fn(u64) -> Vec<u8>) -> [f64; 2] {
     let message = protobuf::schema::from_text(&[("employee.proto", text)], "gsr.proto.post.Employee").unwrap();
     let planned = columns::plan(&message, &table()).unwrap();
-    let payloads: Vec<Vec<u8>> = (0..RECORDS as u64).map(employee).collect();
+    let payloads: Vec<Vec<u8>> = (0..RECORDS as u64).map(of).collect();
     let mut decoder = protobuf::Decoder::new(&message, &planned).unwrap();
-    rate(|| {
+    let ours = rate(|| {
         for payload in &payloads {
             decoder.decode(payload).unwrap();
         }
         black_box(decoder.finish().unwrap());
-    })
+    });
+    let theirs = rate(|| {
+        for payload in &payloads {
+            black_box(prost_reflect::DynamicMessage::decode(message.clone(), payload.as_slice()).unwrap());
+        }
+    });
+    [ours, theirs]
 }
 
 /// Weather reports to Arrow, and to `serde_json`'s values.
@@ -184,17 +256,44 @@ fn main() {
             black_box(apache_avro::from_avro_datum(&theirs_schema, &mut payload.as_slice(), None).unwrap());
         }
     });
+    // It takes records that name their schema, as Confluent's do.
+    let framed: Vec<Vec<u8>> = payloads.iter().map(|payload| [&[0, 0, 0, 0, 42], &payload[..]].concat()).collect();
+    let mut store = SchemaStore::new_with_type(FingerprintAlgorithm::Id);
+    store.set(Fingerprint::Id(42), AvroSchema::new(schema_text.to_owned())).unwrap();
+    let builder = ReaderBuilder::new().with_writer_schema_store(store).with_batch_size(RECORDS);
+    let mut decoder = builder.with_active_fingerprint(Fingerprint::Id(42)).build_decoder().unwrap();
+    let arrow_avro = rate(|| {
+        for record in &framed {
+            assert_eq!(decoder.decode(record).unwrap(), record.len());
+        }
+        assert_eq!(decoder.flush().unwrap().unwrap().num_rows(), RECORDS);
+    });
     let bytes: usize = payloads.iter().map(Vec::len).sum();
-    let employees = employees();
+    let [demo, demo_messages] = employees(include_str!("../../../proto/employee.proto"), employee);
+    let [all, all_messages] = employees(ALL_OF_EMPLOYEE, all_of_employee);
     let [weather, weather_values] = weather_reports();
     println!(
-        "{{\n  \"schema\": \"frazil.bench.decode/1\",\n  \"records_per_second\": {{\n    \
-         \"ride_request_avro_to_arrow\": {ours},\n    \"ride_request_apache_avro_values\": {theirs},\n    \
-         \"employee_protobuf_to_arrow\": {employees},\n    \"weather_report_json_to_arrow\": {weather},\n    \
-         \"weather_report_serde_json_values\": {weather_values}\n  }},\n  \
-         \"ride_request_bytes\": {},\n  \
-         \"targets\": {{\"ride_request_avro_to_arrow\": 3000000, \"employee_protobuf_to_arrow\": 8000000, \
-         \"weather_report_json_to_arrow\": 1500000}}\n}}",
-        bytes as f64 / RECORDS as f64
+        "{:#}",
+        serde_json::json!({
+            "schema": "frazil.bench.decode/1",
+            "records_per_second": {
+                "ride_request_avro_to_arrow": ours,
+                "ride_request_arrow_avro": arrow_avro,
+                "ride_request_apache_avro_values": theirs,
+                "employee_protobuf_to_arrow": demo,
+                "employee_prost_reflect_messages": demo_messages,
+                "employee_proto2_to_arrow": all,
+                "employee_proto2_prost_reflect_messages": all_messages,
+                "weather_report_json_to_arrow": weather,
+                "weather_report_serde_json_values": weather_values,
+            },
+            "ride_request_bytes": bytes as f64 / RECORDS as f64,
+            "targets": {
+                "ride_request_avro_to_arrow": 3_000_000,
+                "employee_protobuf_to_arrow": 8_000_000,
+                "employee_proto2_to_arrow": 3_000_000,
+                "weather_report_json_to_arrow": 1_500_000,
+            },
+        })
     );
 }
