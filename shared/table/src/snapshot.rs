@@ -3,20 +3,21 @@
 //!
 //! [`plan`] is pure and refuses what can't be right. [`Plan::write`] writes the new manifests, and [`Written::attach`] a
 //! manifest list on a base. After a conflict the same manifests go under a new list on the new base
-//! ([`Prepared::rebase`]): sequence numbers are inherited, so a manifest does not know which attempt takes it. Manifests,
-//! lists and summaries follow <https://iceberg.apache.org/spec/> and the counters of Iceberg's `SnapshotSummary`.
+//! ([`Prepared::rebase`]): sequence numbers are inherited, so a manifest does not know which attempt takes it. What a commit
+//! removes, and what must still hold of the table, is looked for in every base anew. Manifests, lists and summaries follow
+//! <https://iceberg.apache.org/spec/> and the counters of Iceberg's `SnapshotSummary`.
 //!
 //! The snapshot id is drawn once and kept over attempts: were an attempt thought lost to have landed, attaching to a base
 //! that holds it is refused ([`Error::Committed`]) instead of adding the files twice.
 //!
 //! Nothing here deletes a file: what a failed attempt leaves is an orphan, which maintenance removes by age.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use iceberg::io::FileIO;
 use iceberg::spec::{
-    DataContentType, DataFile, FormatVersion, Literal, ManifestFile, ManifestWriterBuilder, PartitionSpecRef,
-    SchemaRef, SnapshotRef, TableMetadata,
+    DataContentType, DataFile, DataFileFormat, FormatVersion, Literal, ManifestContentType, ManifestFile,
+    ManifestWriter, ManifestWriterBuilder, PartitionSpec, PartitionSpecRef, SchemaRef, SnapshotRef, TableMetadata,
 };
 use iceberg::{TableRequirement, TableUpdate};
 use model::clock::Timestamp;
@@ -30,7 +31,9 @@ mod attempt;
 pub mod branch;
 mod manifest_list;
 mod manifest_merge;
+mod removal;
 pub mod summary;
+mod validation;
 
 pub use attempt::{Prepared, Written};
 pub use manifest_list::manifests;
@@ -55,9 +58,9 @@ pub enum Operation {
     Append,
     /// Adds data files, and delete files for rows of others.
     RowDelta,
-    /// Adds and removes data files, changing rows.
+    /// Removes files, changing rows; adds data files, and delete files for rows of others.
     Overwrite,
-    /// Adds and removes files, changing no row. What is added counts as old as the plan's base.
+    /// Removes files and adds data files, changing no row. What is added counts as old as the plan's base.
     Rewrite {
         /// Data sequence number of the added files: that of the snapshot whose files were rewritten.
         starting_sequence_number: i64,
@@ -73,12 +76,22 @@ impl Operation {
             Self::Rewrite { .. } => "rewrite",
         }
     }
+
+    /// The data sequence number of added data files, where it is not the snapshot's own.
+    const fn data_sequence_number(self) -> i64 {
+        match self {
+            Self::Rewrite { starting_sequence_number } => starting_sequence_number,
+            _ => iceberg::spec::UNASSIGNED_SEQUENCE_NUMBER,
+        }
+    }
 }
 
-/// What must still hold of the snapshots committed since the plan was made; checked before every attempt.
+/// What must still hold of the snapshots committed since the plan was made; checked before every attempt. Of every commit that
+/// has delete files, the data files that they refer to must be live; of every one that removes files, those must be, and nobody may
+/// have deleted rows of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Validation {
-    /// These data files are live: new deletes refer to them.
+    /// These data files are live.
     DataFilesLive(Vec<String>),
     /// No delete was added since for these data files.
     NoNewDeletes(Vec<String>),
@@ -91,7 +104,7 @@ pub struct Change {
     pub operation: Operation,
     /// Data files added.
     pub data_files: Vec<NewFile>,
-    /// Delete files added.
+    /// Delete files added: position deletes, each for the rows of one data file.
     pub delete_files: Vec<NewFile>,
     /// Paths of live data or delete files removed.
     pub removed: Vec<String>,
@@ -189,11 +202,35 @@ pub struct Plan {
     format_version: FormatVersion,
     folder: String,
     schema: SchemaRef,
-    /// Files to add, by partition spec.
-    added: BTreeMap<i32, (PartitionSpecRef, Vec<DataFile>)>,
+    operation: Operation,
+    /// Files to add, by what they hold and partition spec.
+    added: BTreeMap<(Content, i32), (PartitionSpecRef, Vec<DataFile>)>,
+    removed: BTreeSet<String>,
+    /// Data files that must be live.
+    live: BTreeSet<String>,
+    /// Data files for which no delete may have come since.
+    undeleted: BTreeSet<String>,
+    /// The table's last sequence number when the plan was made: what is newer came since.
+    made_at: i64,
     counts: summary::Counts,
     evolution: Vec<TableUpdate>,
     requirements: Vec<TableRequirement>,
+}
+
+/// What the files of a manifest hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Content {
+    Data,
+    Deletes,
+}
+
+impl From<ManifestContentType> for Content {
+    fn from(content: ManifestContentType) -> Self {
+        match content {
+            ManifestContentType::Data => Self::Data,
+            ManifestContentType::Deletes => Self::Deletes,
+        }
+    }
 }
 
 /// Checks a change against the table it is for. Pure.
@@ -203,13 +240,6 @@ pub struct Plan {
 /// contradict the table or each other; `Conflict` where a requirement does not hold.
 pub fn plan(base: &Loaded, change: Change) -> Result<Plan, Error> {
     let Change { operation, data_files, delete_files, removed, validations, evolution, requirements } = change;
-    if operation != Operation::Append {
-        let why = format!("a commit of kind `{}` is not written by this version: only appends are", operation.name());
-        return Err(Error::Unsupported(why));
-    }
-    if !delete_files.is_empty() || !removed.is_empty() || !validations.is_empty() {
-        return Err(Error::Invalid("an append only adds data files".to_owned()));
-    }
     let after;
     let table: &TableMetadata = if evolution.is_empty() {
         &base.metadata
@@ -219,43 +249,62 @@ pub fn plan(base: &Loaded, change: Change) -> Result<Plan, Error> {
         &after
     };
     supported(table)?;
-
-    let mut added: BTreeMap<i32, (PartitionSpecRef, Vec<DataFile>)> = BTreeMap::new();
-    let mut counts = summary::Counts::default();
-    let mut paths = HashSet::new();
-    for NewFile { spec_id, file } in data_files {
-        let invalid = |why: String| Error::Invalid(format!("{}: {why}", file.file_path()));
-        if file.content_type() != DataContentType::Data {
-            return Err(invalid("is not a data file".to_owned()));
+    let made_at = base.metadata.last_sequence_number();
+    let inconsistent = match operation {
+        Operation::Append if !delete_files.is_empty() || !removed.is_empty() || !validations.is_empty() => {
+            Some("an append only adds data files")
         }
-        if !paths.insert(file.file_path().to_owned()) {
-            return Err(invalid("is added twice".to_owned()));
+        Operation::RowDelta if !removed.is_empty() => Some("a row delta removes no files"),
+        Operation::Overwrite | Operation::Rewrite { .. } if removed.is_empty() => Some("nothing is removed"),
+        Operation::Rewrite { .. } if !delete_files.is_empty() => Some("a rewrite changes no row"),
+        Operation::Rewrite { starting_sequence_number: at } if !(0..=made_at).contains(&at) => {
+            Some("what is rewritten can't be of a snapshot that is not there yet")
         }
-        let spec = table
-            .partition_spec_by_id(spec_id)
-            .ok_or_else(|| invalid(format!("partition spec {spec_id} is not in the table")))?;
-        let values = file.partition().fields();
-        // The manifest writer takes both for granted.
-        if values.len() != spec.fields().len() {
-            let (found, expected) = (values.len(), spec.fields().len());
-            return Err(invalid(format!("has {found} partition values, where spec {spec_id} has {expected} fields")));
-        }
-        if values.iter().flatten().any(|value| !matches!(value, Literal::Primitive(_))) {
-            return Err(invalid("has a nested partition value".to_owned()));
-        }
-        counts.add(spec_id, &file);
-        added.entry(spec_id).or_insert_with(|| (spec.clone(), Vec::new())).1.push(file);
+        _ => None,
+    };
+    if let Some(why) = inconsistent {
+        return Err(Error::Invalid(format!("{}: {why}", operation.name())));
     }
-    Ok(Plan {
+    let is_lineage = table.format_version() == FormatVersion::V3;
+    if is_lineage && (!removed.is_empty() || !delete_files.is_empty()) {
+        let why = format!("a commit of kind `{}` on a table of format version 3 is not written", operation.name());
+        return Err(Error::Unsupported(why));
+    }
+
+    let mut plan = Plan {
         table_uuid: table.uuid(),
         format_version: table.format_version(),
         folder: metadata::folder(table),
         schema: table.current_schema().clone(),
-        added,
-        counts,
+        operation,
+        added: BTreeMap::new(),
+        removed: removed.iter().cloned().collect(),
+        live: BTreeSet::new(),
+        undeleted: BTreeSet::new(),
+        made_at,
+        counts: summary::Counts::default(),
         evolution,
         requirements,
-    })
+    };
+    if plan.removed.len() < removed.len() {
+        return Err(Error::Invalid("a file is removed twice".to_owned()));
+    }
+    let mut paths = BTreeSet::new();
+    let all = data_files.into_iter().map(|file| (Content::Data, file));
+    for (content, NewFile { spec_id, file }) in all.chain(delete_files.into_iter().map(|f| (Content::Deletes, f))) {
+        plan.add(table, content, spec_id, file, &mut paths)?;
+    }
+    for validation in validations {
+        match validation {
+            Validation::DataFilesLive(paths) => plan.live.extend(paths),
+            Validation::NoNewDeletes(paths) => plan.undeleted.extend(paths),
+        }
+    }
+    plan.undeleted.extend(removed);
+    if let Some(path) = plan.live.intersection(&plan.removed).next() {
+        return Err(Error::Invalid(format!("{path} is removed, and must be live")));
+    }
+    Ok(plan)
 }
 
 /// Refuses tables whose commits need what is not written here.
@@ -274,7 +323,50 @@ impl Plan {
     /// Data files the plan adds.
     #[must_use]
     pub fn files(&self) -> usize {
-        self.added.values().map(|(_, files)| files.len()).sum()
+        let data = self.added.iter().filter(|((content, _), _)| *content == Content::Data);
+        data.map(|(_, (_, files))| files.len()).sum()
+    }
+
+    fn add(
+        &mut self,
+        table: &TableMetadata,
+        content: Content,
+        spec_id: i32,
+        file: DataFile,
+        paths: &mut BTreeSet<String>,
+    ) -> Result<(), Error> {
+        let path = file.file_path();
+        let invalid = |why: String| Error::Invalid(format!("{path}: {why}"));
+        match (content, file.content_type()) {
+            (Content::Data, DataContentType::Data) | (Content::Deletes, DataContentType::PositionDeletes) => {}
+            (Content::Data, _) => return Err(invalid("is not a data file".to_owned())),
+            (Content::Deletes, _) => return Err(invalid("holds no positions of deleted rows".to_owned())),
+        }
+        if !paths.insert(path.to_owned()) || self.removed.contains(path) {
+            return Err(invalid("is added twice, or removed at once".to_owned()));
+        }
+        let spec = table
+            .partition_spec_by_id(spec_id)
+            .ok_or_else(|| invalid(format!("partition spec {spec_id} is not in the table")))?;
+        let values = file.partition().fields();
+        // The manifest writer takes both for granted.
+        if values.len() != spec.fields().len() {
+            let (found, expected) = (values.len(), spec.fields().len());
+            return Err(invalid(format!("has {found} partition values, where spec {spec_id} has {expected} fields")));
+        }
+        if values.iter().flatten().any(|value| !matches!(value, Literal::Primitive(_))) {
+            return Err(invalid("has a nested partition value".to_owned()));
+        }
+        if content == Content::Deletes {
+            if file.file_format() != DataFileFormat::Parquet {
+                return Err(invalid("is no Parquet file".to_owned()));
+            }
+            let of = file.referenced_data_file().ok_or_else(|| invalid("does not say whose rows".to_owned()))?;
+            self.live.insert(of);
+        }
+        self.counts.add(spec_id, &file);
+        self.added.entry((content, spec_id)).or_insert_with(|| (spec.clone(), Vec::new())).1.push(file);
+        Ok(())
     }
 
     /// Writes the new manifests: per partition spec, as few as hold the files. None for an empty append.
@@ -285,11 +377,11 @@ impl Plan {
         let snapshot_id = ids.snapshot_id();
         let commit = ids.uuid_text();
         let mut manifests = Vec::new();
-        for (spec, files) in self.added.values() {
+        for ((content, _), (spec, files)) in &self.added {
             for chunk in files.chunks(ENTRIES_MAX) {
                 let location = format!("{}/{commit}-m{}.avro", self.folder, manifests.len());
                 let doing = format!("write the manifest {location}");
-                let written = self.write_manifest(io, &location, spec, chunk, snapshot_id).await;
+                let written = self.write_manifest(io, &location, *content, spec, chunk, snapshot_id).await;
                 manifests.push(written.map_err(Error::file(doing))?);
             }
         }
@@ -300,23 +392,40 @@ impl Plan {
         &self,
         io: &FileIO,
         location: &str,
+        content: Content,
         spec: &PartitionSpecRef,
         files: &[DataFile],
         snapshot_id: i64,
     ) -> iceberg::Result<ManifestFile> {
-        let spec = iceberg::spec::PartitionSpec::clone(spec);
-        let builder =
-            ManifestWriterBuilder::new(io.new_output(location)?, Some(snapshot_id), self.schema.clone(), spec);
-        let mut writer = match self.format_version {
-            FormatVersion::V1 | FormatVersion::V2 => builder.build_v2_data(),
-            FormatVersion::V3 => builder.build_v3_data(),
+        let mut writer = manifest_writer(io, location, self.format_version, content, snapshot_id, &self.schema, spec)?;
+        // Unassigned: the number of the snapshot that takes the manifest is inherited.
+        let sequence_number = match content {
+            Content::Data => self.operation.data_sequence_number(),
+            Content::Deletes => iceberg::spec::UNASSIGNED_SEQUENCE_NUMBER,
         };
         for file in files {
-            // Unassigned: the number of the snapshot that takes the manifest is inherited.
-            writer.add_file(file.clone(), iceberg::spec::UNASSIGNED_SEQUENCE_NUMBER)?;
+            writer.add_file(file.clone(), sequence_number)?;
         }
         writer.write_manifest_file().await
     }
+}
+
+fn manifest_writer(
+    io: &FileIO,
+    location: &str,
+    version: FormatVersion,
+    content: Content,
+    snapshot_id: i64,
+    schema: &SchemaRef,
+    spec: &PartitionSpec,
+) -> iceberg::Result<ManifestWriter> {
+    let builder = ManifestWriterBuilder::new(io.new_output(location)?, Some(snapshot_id), schema.clone(), spec.clone());
+    Ok(match (version, content) {
+        (FormatVersion::V1 | FormatVersion::V2, Content::Data) => builder.build_v2_data(),
+        (FormatVersion::V1 | FormatVersion::V2, Content::Deletes) => builder.build_v2_deletes(),
+        (FormatVersion::V3, Content::Data) => builder.build_v3_data(),
+        (FormatVersion::V3, Content::Deletes) => builder.build_v3_deletes(),
+    })
 }
 
 /// Plans, writes and attaches in one go.

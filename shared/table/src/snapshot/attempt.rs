@@ -8,7 +8,7 @@ use iceberg::{TableRequirement, TableUpdate};
 use model::id::Ids;
 
 use super::manifest_merge::{self, Merged};
-use super::{Error, Plan, Terms, manifests, summary, supported};
+use super::{Error, Plan, Terms, manifests, removal, summary, supported, validation};
 use crate::catalog::{self, Loaded, metadata};
 
 /// Manifests that are in storage, and not in a table yet.
@@ -31,7 +31,8 @@ impl Written {
     ///
     /// # Errors
     /// [`Error::Committed`] where the base holds this snapshot; [`Error::Replaced`] where it is another table;
-    /// `Conflict` where a requirement of the plan does not hold on it; otherwise the storage's.
+    /// `Conflict` where a requirement of the plan does not hold on it, a file that it removes or refers to is not live any more,
+    /// or rows were deleted since of a file that it removes; otherwise the storage's.
     pub async fn attach(mut self, base: &Loaded, terms: Terms, io: &FileIO, ids: &dyn Ids) -> Result<Prepared, Error> {
         let table = &base.metadata;
         if table.uuid() != self.plan.table_uuid {
@@ -77,15 +78,20 @@ impl Written {
             Some(snapshot) => manifests(table, snapshot, io).await?,
             None => Vec::new(),
         };
+        validation::check(base, &kept, &self.plan, io).await?;
+        let removal::Removed { manifests: kept, files: removed, rewritten, moved } =
+            removal::remove(base, kept, &self.plan, self.snapshot_id, io, ids).await?;
         let Merged { manifests: kept, replaced, created, entries } =
             manifest_merge::merge(table, kept, self.snapshot_id, io, ids).await?;
         let handled = summary::Manifests {
-            created: self.manifests.len() + created,
-            kept: kept.len() - created,
-            replaced,
-            entries,
+            created: self.manifests.len() + created + rewritten,
+            kept: kept.len() - created - rewritten,
+            replaced: replaced + rewritten,
+            entries: entries + moved,
         };
-        let properties = self.plan.counts.summary(parent.map(|p| p.summary()), &handled, terms.summary);
+        let counts = self.plan.counts.clone().without(&removed);
+        let operation = counts.operation(self.plan.operation);
+        let properties = counts.summary(parent.map(|p| p.summary()), &handled, terms.summary);
 
         self.attempt = self.attempt.saturating_add(1);
         let location =
@@ -102,10 +108,7 @@ impl Written {
             .with_sequence_number(sequence_number)
             .with_timestamp_ms(terms.time.millis().max(metadata::last_change_ms(table).saturating_add(1)))
             .with_manifest_list(location)
-            .with_summary(Summary {
-                operation: iceberg::spec::Operation::Append,
-                additional_properties: properties.into_iter().collect(),
-            })
+            .with_summary(Summary { operation, additional_properties: properties.into_iter().collect() })
             .with_schema_id(schema_id);
         let snapshot = match rows {
             Some((first, assigned)) => builder.with_row_range(first, assigned).build(),

@@ -12,7 +12,7 @@ use iceberg::spec::{
 };
 use model::id::Ids;
 
-use super::{ENTRIES_MAX, Error};
+use super::{ENTRIES_MAX, Error, removal};
 use crate::catalog::metadata;
 
 const COUNT_MIN: usize = 100;
@@ -58,6 +58,8 @@ pub(super) async fn merge(
     let Some((count_min, bytes_max)) = wanted(table) else { return Ok(merged) };
     let is_small = |manifest: &ManifestFile| {
         manifest.content == ManifestContentType::Data
+            // One that this commit has written anew says what was removed.
+            && manifest.added_snapshot_id != snapshot_id
             && manifest.key_metadata.is_none()
             && manifest.manifest_length < bytes_max
             && entries(manifest).is_some_and(|count| count < ENTRIES_MAX)
@@ -125,20 +127,12 @@ async fn one_of(
     snapshot_id: i64,
     io: &FileIO,
 ) -> iceberg::Result<(Option<ManifestFile>, u64)> {
-    let incomplete = |path: &str| {
-        iceberg::Error::new(
-            iceberg::ErrorKind::DataInvalid,
-            format!("{path} has an entry without snapshot or sequence number"),
-        )
-    };
     let mut writer = None;
     let mut moved = 0;
     for file in group {
         let (entries, of) = file.load_manifest(io).await?.into_parts();
         for entry in entries.iter().filter(|entry| entry.is_alive()) {
-            let (Some(snapshot), Some(sequence)) = (entry.snapshot_id, entry.sequence_number) else {
-                return Err(incomplete(&file.manifest_path));
-            };
+            let (snapshot, sequence) = removal::numbers(entry, &file.manifest_path)?;
             let writer = match &mut writer {
                 Some(writer) => writer,
                 None => {

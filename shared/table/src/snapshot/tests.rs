@@ -6,6 +6,8 @@ use super::*;
 use crate::catalog::metadata::tests::{creation, table, time};
 use crate::catalog::metadata::{self, stage};
 
+mod changes;
+
 fn file(path: &str, partition: &str, records: u64) -> NewFile {
     let file = DataFileBuilder::default()
         .content(DataContentType::Data)
@@ -266,9 +268,17 @@ fn what_can_not_be_right_is_refused_before_anything_is_written() {
         assert!(refused.to_string().contains(says), "{refused}");
     };
     let with = |operation| Change { operation, ..Change::append(vec![]) };
-    check(with(Operation::RowDelta), Kind::Misconfigured, "row delta");
-    check(with(Operation::Overwrite), Kind::Misconfigured, "overwrite");
-    check(with(Operation::Rewrite { starting_sequence_number: 1 }), Kind::Misconfigured, "rewrite");
+    check(with(Operation::Overwrite), Kind::Bug, "nothing is removed");
+    check(with(Operation::Rewrite { starting_sequence_number: 0 }), Kind::Bug, "nothing is removed");
+    let removed = || vec!["f".to_owned()];
+    let ahead = Operation::Rewrite { starting_sequence_number: 1 };
+    check(Change { removed: removed(), ..with(ahead) }, Kind::Bug, "not there yet");
+    check(Change { removed: removed(), ..with(Operation::RowDelta) }, Kind::Bug, "removes no files");
+    let twice = Change { removed: vec!["f".to_owned(); 2], ..with(Operation::Overwrite) };
+    check(twice, Kind::Bug, "removed twice");
+    let live = vec![Validation::DataFilesLive(removed())];
+    let both = Change { removed: removed(), validations: live, ..with(Operation::Overwrite) };
+    check(both, Kind::Bug, "must be live");
     check(Change { removed: vec!["f".to_owned()], ..Change::append(vec![]) }, Kind::Bug, "only adds");
     check(Change::append(vec![file("a", "x", 1), file("a", "y", 1)]), Kind::Bug, "twice");
     check(Change::append(vec![NewFile { spec_id: 9, ..file("a", "x", 1) }]), Kind::Bug, "spec 9");
