@@ -725,6 +725,8 @@ impl Oracle {
                     place.cluster == *cluster
                         && judge.words.get(place).is_some_and(|word| word.acknowledged)
                         && !judge.is_let_go(table, place)
+                        // What was gone before it came stays behind it, also where something older is still staged.
+                        && !judge.tables.get(table).is_some_and(|seen| seen.gone_before.contains(place))
                         && self.is_ahead(ledger, *place)
                 };
                 if world.has_many()
