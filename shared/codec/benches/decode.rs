@@ -1,6 +1,6 @@
 //! How fast payloads become Arrow columns on one core: ride requests in Avro, beside the same bytes as `arrow-avro`'s columns and
 //! `apache-avro`'s values; weather reports in JSON, beside `serde_json`'s values; employees in protobuf, those of the demo and
-//! those of proto2 with all that they have, beside `prost-reflect`'s messages. One JSON document on stdout. Figures depend on the
+//! those of proto2 with all that they have, beside `prost-reflect`'s messages; and what a framing costs. One JSON document on stdout. Figures depend on the
 //! machine; ratios within one run are what to compare.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
@@ -12,8 +12,9 @@ use std::time::Instant;
 use arrow_avro::reader::ReaderBuilder;
 use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaStore};
 use codec::columns;
+use codec::framing::{Settings, Splitter};
 use codec::{avro, json, protobuf};
-use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, Table, TableName, Types, UnknownFields};
+use pipeline::resolved::{ColumnCase, Exists, Fields, Format, Framing, Mode, Table, TableName, Types, UnknownFields};
 
 const RECORDS: usize = 10_000;
 const ROUNDS: usize = 11;
@@ -217,6 +218,48 @@ fn employees(text: &str, of: fn(u64) -> Vec<u8>) -> [f64; 2] {
     [ours, theirs]
 }
 
+/// How much longer employees of the demo take to Arrow in a framing than bare, as a part of that: which schemas they name is looked
+/// at first, as ingest does, and all are the one that a decoder is there for. Each round measures both, one after the other.
+fn framed(framing: Framing, before: &[u8]) -> f64 {
+    let text = include_str!("../../../proto/employee.proto");
+    let message = protobuf::schema::from_text(&[("employee.proto", text)], "gsr.proto.post.Employee").unwrap();
+    let planned = columns::plan(&message, &table()).unwrap();
+    let payloads: Vec<Vec<u8>> = (0..RECORDS as u64).map(employee).collect();
+    let values: Vec<Vec<u8>> = payloads.iter().map(|payload| [before, payload].concat()).collect();
+    let mut decoder = protobuf::Decoder::new(&message, &planned).unwrap();
+    let mut splitter = Splitter::new(Settings::new(Format::Protobuf, framing)).unwrap();
+    let mut pass = |values: &[Vec<u8>], is_framed: bool| {
+        let start = Instant::now();
+        if is_framed {
+            let mut named = None;
+            for value in values {
+                let reference = splitter.reference(&value.as_slice().into()).unwrap();
+                if reference != named {
+                    named = reference;
+                }
+            }
+            for value in values {
+                decoder.decode(splitter.split(&value.as_slice().into()).unwrap().payload).unwrap();
+            }
+            assert!(named.is_some());
+        } else {
+            for value in values {
+                decoder.decode(value).unwrap();
+            }
+        }
+        black_box(decoder.finish().unwrap());
+        start.elapsed().as_secs_f64()
+    };
+    let mut rounds: Vec<f64> = (0..ROUNDS * 3)
+        .map(|_| {
+            let (bare, framed) = (pass(&payloads, false), pass(&values, true));
+            (framed - bare) / bare
+        })
+        .collect();
+    rounds.sort_unstable_by(f64::total_cmp);
+    rounds[rounds.len() / 2]
+}
+
 /// Weather reports to Arrow, and to `serde_json`'s values.
 fn weather_reports() -> [f64; 2] {
     let schema = json::Schema::parse(include_str!("../src/json/tests/weather.json"), &[]).unwrap();
@@ -286,6 +329,11 @@ fn main() {
                 "employee_proto2_prost_reflect_messages": all_messages,
                 "weather_report_json_to_arrow": weather,
                 "weather_report_serde_json_values": weather_values,
+            },
+            "framed_over_bare": {
+                "glue": framed(Framing::Glue, &[&[3, 0][..], &[0x5c; 16], &[0]].concat()),
+                "confluent": framed(Framing::Confluent, &[0, 0, 0, 0, 42, 0]),
+                "target": 0.05,
             },
             "ride_request_bytes": bytes as f64 / RECORDS as f64,
             "targets": {

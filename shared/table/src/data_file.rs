@@ -138,10 +138,20 @@ impl Target {
 
     /// A new file's full path: the data folder, the partition's folders, a random name.
     fn new_path(&self, tuple: &Struct) -> Result<String, Fault> {
-        let partition = partition::path(&self.spec, &self.schema, tuple)?;
         let name = self.names.uuid_text();
+        self.path_in(&self.spec, tuple, &format!("{name}.parquet"))
+    }
+
+    /// The same of a delete file, which may be of a partition under an earlier spec.
+    pub(crate) fn new_delete_path(&self, spec: &PartitionSpec, tuple: &Struct) -> Result<String, Fault> {
+        let name = self.names.uuid_text();
+        self.path_in(spec, tuple, &format!("{name}-deletes.parquet"))
+    }
+
+    fn path_in(&self, spec: &PartitionSpec, tuple: &Struct, name: &str) -> Result<String, Fault> {
+        let partition = partition::path(spec, &self.schema, tuple)?;
         let between = if partition.is_empty() { "" } else { "/" };
-        Ok(format!("{}{between}{partition}/{name}.parquet", self.folder))
+        Ok(format!("{}{between}{partition}/{name}", self.folder))
     }
 }
 

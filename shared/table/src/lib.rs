@@ -9,6 +9,7 @@
 
 pub mod catalog;
 pub mod data_file;
+pub mod delete_file;
 pub mod fault;
 pub mod json;
 pub mod metrics;

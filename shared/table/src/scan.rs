@@ -3,8 +3,10 @@
 //! A [`Plan`] is plain data. It leaves out what can't match (by partition, by the manifests' bounds, by row group
 //! statistics, by bloom filters) and gives everything else: rows that do not match come along, and the caller filters.
 //!
-//! A table with delete files, a format other than Parquet, encryption or files without field ids is refused by name.
+//! Deleted rows do not come: positions that delete files name are skipped. A table with equality deletes, a format other than
+//! Parquet, encryption or files without field ids is refused by name.
 
+mod deletes;
 mod figures;
 mod keys;
 mod predicate;
@@ -20,13 +22,14 @@ use iceberg::ErrorKind;
 use iceberg::io::FileIO;
 use iceberg::spec::{
     DataFile, DataFileFormat, FormatVersion, Literal, Manifest, ManifestContentType, ManifestFile, ManifestList,
-    PartitionSpec, PartitionSpecRef, PrimitiveLiteral, Schema, SchemaRef, Snapshot, TableMetadata, Transform,
+    PartitionSpec, PartitionSpecRef, PrimitiveLiteral, Schema, SchemaRef, Snapshot, Struct, TableMetadata, Transform,
 };
 use tokio::sync::Semaphore;
 
 use crate::fault::Fault;
 use crate::schema::align::Fill;
 use crate::schema::{Strings, arrow_schema};
+use deletes::{Deletes, Index};
 use figures::Counters;
 use keys::Wanted;
 use predicate::Bound;
@@ -71,12 +74,52 @@ pub struct FileTask {
     pub path: String,
     /// Its size.
     pub bytes: u64,
-    /// Its rows.
+    /// Its rows, deleted ones too.
     pub rows: u64,
+    /// The spec that it was written under.
+    pub spec: PartitionSpecRef,
+    /// Its partition.
+    pub partition: Struct,
+    /// Its data sequence number.
+    pub sequence_number: i64,
+    deletes: Vec<Arc<Deletes>>,
     /// Values of identity partition fields, which stand in for columns that the file lacks.
     fills: Vec<Fill>,
     /// Bytes that one of its row groups takes in the columns to be read, about.
     group_bytes: u64,
+}
+
+impl FileTask {
+    /// A file of no table's partition, without deletes.
+    fn plain(path: String, bytes: u64) -> Self {
+        Self {
+            path,
+            bytes,
+            rows: 0,
+            spec: Arc::new(PartitionSpec::unpartition_spec()),
+            partition: Struct::empty(),
+            sequence_number: 0,
+            deletes: Vec::new(),
+            fills: Vec::new(),
+            group_bytes: 0,
+        }
+    }
+
+    /// The paths of delete files that may hold for it.
+    pub fn delete_files(&self) -> impl Iterator<Item = &str> {
+        self.deletes.iter().map(|deletes| deletes.path())
+    }
+}
+
+/// Rows with where they are.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// The place of their file in [`Plan::files`].
+    pub file: usize,
+    /// The rows.
+    pub batch: RecordBatch,
+    /// Each one's position in the file, ascending; deleted rows count and do not come.
+    pub positions: Vec<i64>,
 }
 
 /// What is read, worked out.
@@ -132,8 +175,20 @@ pub async fn plan(metadata: &TableMetadata, file_io: &FileIO, request: &Request)
     let mut loaded = stream::iter(needed)
         .map(move |(manifest, spec)| load(file_io.clone(), manifest, spec))
         .buffered(MANIFESTS_AT_ONCE);
+    let mut data = Vec::new();
+    let mut deletes = Index::default();
     while let Some((manifest, spec)) = loaded.try_next().await? {
-        plan.add(&manifest, &spec)?;
+        match manifest.metadata().content() {
+            ManifestContentType::Data => data.push((manifest, spec)),
+            ManifestContentType::Deletes => {
+                for entry in manifest.entries().iter().filter(|entry| entry.is_alive()) {
+                    deletes.add(spec.spec_id(), entry)?;
+                }
+            }
+        }
+    }
+    for (manifest, spec) in data {
+        plan.add(&manifest, &spec, &deletes)?;
     }
     Ok(plan)
 }
@@ -216,13 +271,9 @@ impl Plan {
         Ok(Some(Arc::clone(spec)))
     }
 
-    fn add(&mut self, manifest: &Manifest, spec: &PartitionSpec) -> Result<(), Fault> {
-        let deletes = *manifest.metadata().content() == ManifestContentType::Deletes;
+    fn add(&mut self, manifest: &Manifest, spec: &PartitionSpecRef, deletes: &Index) -> Result<(), Fault> {
         for entry in manifest.entries().iter().filter(|entry| entry.is_alive()) {
             let file = entry.data_file();
-            if deletes {
-                return Err(Fault::Unsupported(format!("a table with delete files ({})", file.file_path())));
-            }
             if file.file_format() != DataFileFormat::Parquet {
                 let format = file.file_format();
                 return Err(Fault::Unsupported(format!("the {format} file {}", file.file_path())));
@@ -231,9 +282,18 @@ impl Plan {
                 return Err(Fault::Unsupported(format!("the encrypted file {}", file.file_path())));
             }
             if prune::partition(&self.predicate, spec, file) && prune::metrics(&self.predicate, file) {
-                let (path, bytes, rows) = (file.file_path().to_owned(), file.file_size_in_bytes(), file.record_count());
-                let group_bytes = self.group_bytes(file);
-                self.files.push(FileTask { path, bytes, rows, fills: fills(spec, file), group_bytes });
+                let sequence_number = deletes::sequence_number(entry)?;
+                self.files.push(FileTask {
+                    path: file.file_path().to_owned(),
+                    bytes: file.file_size_in_bytes(),
+                    rows: file.record_count(),
+                    spec: Arc::clone(spec),
+                    partition: file.partition().clone(),
+                    sequence_number,
+                    deletes: deletes.of(spec.spec_id(), file, sequence_number),
+                    fills: fills(spec, file),
+                    group_bytes: self.group_bytes(file),
+                });
             } else {
                 self.files_pruned += 1;
             }
@@ -252,7 +312,7 @@ impl Plan {
     #[must_use]
     pub fn read(&self, file_io: &FileIO, task: &FileTask) -> BoxStream<'static, Result<RecordBatch, Fault>> {
         let opened = read::open(file_io.clone(), task.clone(), self.reading());
-        stream::once(opened).try_flatten().boxed()
+        stream::once(opened).map_ok(|rows| rows.batches).try_flatten().boxed()
     }
 
     fn reading(&self) -> read::Reading {
@@ -276,17 +336,39 @@ impl Plan {
     /// disk, of each file at work, together at most about 64 MiB or one file's.
     #[must_use]
     pub fn execute_unordered(&self, file_io: &FileIO) -> BoxStream<'static, Result<RecordBatch, Fault>> {
+        self.unordered(file_io, |_, rows| rows.batches)
+    }
+
+    /// As [`Plan::execute_unordered`], with where each row is.
+    #[must_use]
+    pub fn execute_located(&self, file_io: &FileIO) -> BoxStream<'static, Result<Located, Fault>> {
+        self.unordered(file_io, |file, rows| {
+            let mut positions = rows.kept.positions();
+            let located = move |batch: RecordBatch| {
+                let positions = positions.by_ref().take(batch.num_rows()).collect();
+                Located { file, batch, positions }
+            };
+            rows.batches.map_ok(located).boxed()
+        })
+    }
+
+    fn unordered<T: Send + 'static>(
+        &self,
+        file_io: &FileIO,
+        of: impl Fn(usize, read::Rows) -> BoxStream<'static, Result<T, Fault>> + Clone + Send + 'static,
+    ) -> BoxStream<'static, Result<T, Fault>> {
         let room = Arc::new(Semaphore::new(FILES_KIB_AT_ONCE as usize));
         let (files, reading, file_io) = (self.files.clone(), self.reading(), file_io.clone());
-        let streams = stream::iter(files).map(move |task| {
+        let streams = stream::iter(files.into_iter().enumerate()).map(move |(place, task)| {
             let kib = u32::try_from(task.group_bytes / 1024).unwrap_or(u32::MAX).clamp(1, FILES_KIB_AT_ONCE);
             let room = Arc::clone(&room).acquire_many_owned(kib);
             let opened = read::open(file_io.clone(), task, reading.clone());
+            let of = of.clone();
             let rows = async move {
                 // Nobody closes the semaphore; the room is given back when the file's stream is dropped.
                 let room = room.await;
                 let rows = opened.await?;
-                Ok::<_, Fault>(rows.map(move |batch| {
+                Ok::<_, Fault>(of(place, rows).map(move |batch| {
                     let _held = &room;
                     batch
                 }))

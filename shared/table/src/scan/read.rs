@@ -17,6 +17,9 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::{SchemaDescriptor, Type as ParquetType};
 
+use roaring::RoaringTreemap;
+
+use super::deletes::{self, Kept};
 use super::figures::Counters;
 use super::keys::{self, Wanted};
 use super::predicate::Bound;
@@ -42,12 +45,15 @@ pub(super) struct Reading {
     pub(super) counters: Arc<Counters>,
 }
 
-/// Opens a file and gives its rows.
-pub(super) async fn open(
-    file_io: FileIO,
-    task: FileTask,
-    reading: Reading,
-) -> Result<BoxStream<'static, Result<RecordBatch, Fault>>, Fault> {
+/// The rows of a file.
+pub(super) struct Rows {
+    pub(super) batches: BoxStream<'static, Result<RecordBatch, Fault>>,
+    /// Where they are.
+    pub(super) kept: Kept,
+}
+
+/// Opens a file and gives its rows, deleted ones left out.
+pub(super) async fn open(file_io: FileIO, task: FileTask, reading: Reading) -> Result<Rows, Fault> {
     let Reading { schema, arrow, predicate, wanted, counters } = reading;
     let path = task.path.clone();
     let input = file_io.new_input(&path).map_err(Fault::storage("opening", &path))?;
@@ -72,25 +78,33 @@ pub(super) async fn open(
             .map_err(unreadable(&path))?;
     }
     counters.read(groups.len());
+    let deleted = match groups.is_empty() {
+        true => RoaringTreemap::new(),
+        false => deletes::positions(&file_io, &path, &task.deletes).await?,
+    };
+    let mut kept = Kept::new(metadata.metadata(), &groups, &deleted);
     let mask = ProjectionMask::leaves(metadata.parquet_schema(), leaves);
-    let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(file, metadata)
+    let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, metadata)
         .with_batch_size(BATCH_ROWS)
         .with_row_groups(groups)
-        .with_projection(mask)
-        .build()
-        .map_err(unreadable(&path))?;
+        .with_projection(mask);
+    if let Some(selection) = kept.selection.take() {
+        builder = builder.with_row_selection(selection);
+    }
+    let stream = builder.build().map_err(unreadable(&path))?;
     // The first fill of a field is taken: a partition value goes before a default.
     let fills: Vec<Fill> = task.fills.into_iter().chain(defaults(&schema)).collect();
     let alignment = Alignment::new(stream.schema(), &arrow, Match::Id, &fills)
         .map_err(|fault| Fault::Contradiction { path: path.clone(), what: fault.to_string() })?;
-    Ok(stream
+    let batches = stream
         .map(move |batch| {
             let batch = batch.map_err(unreadable(&path))?;
             alignment
                 .apply(&batch)
                 .map_err(|fault| Fault::Contradiction { path: path.clone(), what: fault.to_string() })
         })
-        .boxed())
+        .boxed();
+    Ok(Rows { batches, kept })
 }
 
 /// The initial defaults of columns, which stand in for columns older files lack.

@@ -1,0 +1,204 @@
+//! Rows that are gone: which of a snapshot's delete files hold for a data file, and the rows that they name.
+//!
+//! A delete file of positions holds for data files of its partition, written under its spec, that are as old as it or
+//! older, by their data sequence numbers; where it names one data file, for that one alone.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use futures::TryStreamExt;
+use iceberg::io::FileIO;
+use iceberg::spec::{DataContentType, DataFile, DataFileFormat, ManifestEntry, Struct};
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
+use parquet::file::metadata::ParquetMetaData;
+use roaring::RoaringTreemap;
+use tokio::sync::OnceCell;
+
+use super::predicate::Bound;
+use super::{FileTask, read};
+use crate::delete_file;
+use crate::fault::Fault;
+use crate::schema::{Strings, arrow_schema};
+
+/// The delete files of a snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// Of one data file each, by its path.
+    own: HashMap<String, Vec<Arc<Deletes>>>,
+    /// Of any data file of a partition, by spec and partition.
+    any: HashMap<(i32, Struct), Vec<Arc<Deletes>>>,
+}
+
+/// A delete file of positions.
+#[derive(Debug)]
+pub(super) struct Deletes {
+    path: String,
+    bytes: u64,
+    sequence_number: i64,
+    /// Positions by data file, once they were read: several data files may ask.
+    rows: OnceCell<HashMap<String, RoaringTreemap>>,
+}
+
+impl Index {
+    /// Takes in a live entry of a delete manifest.
+    ///
+    /// # Errors
+    /// [`Fault::Unsupported`] for what can't be read.
+    pub(super) fn add(&mut self, spec_id: i32, entry: &ManifestEntry) -> Result<(), Fault> {
+        let file = entry.data_file();
+        let path = file.file_path();
+        if file.content_type() == DataContentType::EqualityDeletes {
+            return Err(Fault::Unsupported(format!("a table with equality deletes ({path})")));
+        }
+        if file.file_format() != DataFileFormat::Parquet {
+            return Err(Fault::Unsupported(format!("the {} delete file {path}", file.file_format())));
+        }
+        if file.key_metadata().is_some() {
+            return Err(Fault::Unsupported(format!("the encrypted file {path}")));
+        }
+        let deletes = Arc::new(Deletes {
+            path: path.to_owned(),
+            bytes: file.file_size_in_bytes(),
+            sequence_number: sequence_number(entry)?,
+            rows: OnceCell::new(),
+        });
+        match file.referenced_data_file() {
+            Some(of) => self.own.entry(of).or_default().push(deletes),
+            None => self.any.entry((spec_id, file.partition().clone())).or_default().push(deletes),
+        }
+        Ok(())
+    }
+
+    /// Those that may hold for a data file.
+    pub(super) fn of(&self, spec_id: i32, file: &DataFile, sequence_number: i64) -> Vec<Arc<Deletes>> {
+        if self.own.is_empty() && self.any.is_empty() {
+            return Vec::new();
+        }
+        let own = self.own.get(file.file_path()).into_iter().flatten();
+        let any = self.any.get(&(spec_id, file.partition().clone())).into_iter().flatten();
+        own.chain(any).filter(|deletes| sequence_number <= deletes.sequence_number).cloned().collect()
+    }
+}
+
+/// A live entry's data sequence number, its own or inherited.
+///
+/// # Errors
+/// [`Fault::Contradiction`] where it has none.
+pub(super) fn sequence_number(entry: &ManifestEntry) -> Result<i64, Fault> {
+    entry.sequence_number().ok_or_else(|| Fault::Contradiction {
+        path: entry.file_path().to_owned(),
+        what: "its manifest entry has no data sequence number".to_owned(),
+    })
+}
+
+impl Deletes {
+    /// The path of the file.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    async fn rows(&self, file_io: &FileIO) -> Result<&HashMap<String, RoaringTreemap>, Fault> {
+        self.rows.get_or_try_init(|| self.read(file_io)).await
+    }
+
+    async fn read(&self, file_io: &FileIO) -> Result<HashMap<String, RoaringTreemap>, Fault> {
+        let schema = delete_file::schema()?;
+        let reading = read::Reading {
+            arrow: arrow_schema(&schema, Strings::Plain)?,
+            schema,
+            predicate: Bound::All,
+            wanted: None,
+            counters: Arc::default(),
+        };
+        let task = FileTask::plain(self.path.clone(), self.bytes);
+        // Boxed: reading a data file reads its deletes.
+        let rows = Box::pin(read::open(file_io.clone(), task, reading)).await?;
+        let mut batches = rows.batches;
+        let mut found: HashMap<String, RoaringTreemap> = HashMap::new();
+        let wrong = |what: &str| Fault::Contradiction { path: self.path.clone(), what: what.to_owned() };
+        while let Some(batch) = batches.try_next().await? {
+            let (Some(paths), Some(positions)) = (batch.columns().first(), batch.columns().get(1)) else {
+                return Err(wrong("it lacks a column"));
+            };
+            let (paths, positions) = (paths.as_string::<i32>(), positions.as_primitive::<Int64Type>());
+            for (path, position) in paths.iter().zip(positions) {
+                let (Some(path), Some(position)) = (path, position.and_then(|at| u64::try_from(at).ok())) else {
+                    return Err(wrong("it has a row without a path or a position"));
+                };
+                match found.get_mut(path) {
+                    Some(rows) => drop(rows.insert(position)),
+                    None => drop(found.insert(path.to_owned(), RoaringTreemap::from_iter([position]))),
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The rows of a data file that some delete files name.
+pub(super) async fn positions(file_io: &FileIO, path: &str, deletes: &[Arc<Deletes>]) -> Result<RoaringTreemap, Fault> {
+    let mut all = RoaringTreemap::new();
+    for deletes in deletes {
+        if let Some(rows) = deletes.rows(file_io).await?.get(path) {
+            all |= rows;
+        }
+    }
+    Ok(all)
+}
+
+/// The rows of some row groups, in order, that are not deleted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept {
+    /// Positions in the file.
+    ranges: Vec<Range<u64>>,
+    /// The same as a Parquet reader of these row groups wants it; nothing where all rows are kept.
+    pub(super) selection: Option<RowSelection>,
+}
+
+impl Kept {
+    /// Of row groups in the order of the file.
+    pub(super) fn new(footer: &ParquetMetaData, groups: &[usize], deleted: &RoaringTreemap) -> Self {
+        let mut starts = Vec::with_capacity(footer.num_row_groups());
+        let mut rows = 0u64;
+        for group in footer.row_groups() {
+            let start = rows;
+            rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
+            starts.push(start..rows);
+        }
+        let mut kept = Self::default();
+        let mut selectors = Vec::new();
+        let mut gone = deleted.iter().peekable();
+        for group in groups.iter().filter_map(|group| starts.get(*group)) {
+            let mut at = group.start;
+            while gone.next_if(|position| *position < group.start).is_some() {}
+            while let Some(position) = gone.next_if(|position| *position < group.end) {
+                kept.keep(at..position, &mut selectors);
+                selectors.push(RowSelector::skip(1));
+                at = position + 1;
+            }
+            kept.keep(at..group.end, &mut selectors);
+        }
+        let skips = selectors.iter().any(|selector| selector.skip);
+        kept.selection = skips.then(|| RowSelection::from(selectors));
+        kept
+    }
+
+    fn keep(&mut self, range: Range<u64>, selectors: &mut Vec<RowSelector>) {
+        if range.is_empty() {
+            return;
+        }
+        selectors.push(RowSelector::select(usize::try_from(range.end - range.start).unwrap_or(usize::MAX)));
+        match self.ranges.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.ranges.push(range),
+        }
+    }
+
+    /// The positions, one after the other.
+    pub(super) fn positions(self) -> impl Iterator<Item = i64> + Send {
+        self.ranges.into_iter().flatten().map(u64::cast_signed)
+    }
+}
