@@ -220,7 +220,7 @@ fn employees(text: &str, of: fn(u64) -> Vec<u8>) -> [f64; 2] {
 
 /// How much longer employees of the demo take to Arrow in a framing than bare, as a part of that: which schemas they name is looked
 /// at first, as ingest does, and all are the one that a decoder is there for. Each round measures both, one after the other.
-fn framed(framing: Framing, before: &[u8]) -> f64 {
+fn more_than_bare(framing: Framing, before: &[u8]) -> f64 {
     let text = include_str!("../../../proto/employee.proto");
     let message = protobuf::schema::from_text(&[("employee.proto", text)], "gsr.proto.post.Employee").unwrap();
     let planned = columns::plan(&message, &table()).unwrap();
@@ -331,8 +331,8 @@ fn main() {
                 "weather_report_serde_json_values": weather_values,
             },
             "framed_over_bare": {
-                "glue": framed(Framing::Glue, &[&[3, 0][..], &[0x5c; 16], &[0]].concat()),
-                "confluent": framed(Framing::Confluent, &[0, 0, 0, 0, 42, 0]),
+                "glue": more_than_bare(Framing::Glue, &[&[3, 0][..], &[0x5c; 16], &[0]].concat()),
+                "confluent": more_than_bare(Framing::Confluent, &[0, 0, 0, 0, 42, 0]),
                 "target": 0.05,
             },
             "ride_request_bytes": bytes as f64 / RECORDS as f64,
