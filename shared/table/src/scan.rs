@@ -3,10 +3,11 @@
 //! A [`Plan`] is plain data. It leaves out what can't match (by partition, by the manifests' bounds, by row group
 //! statistics, by bloom filters) and gives everything else: rows that do not match come along, and the caller filters.
 //!
-//! Deleted rows do not come: positions that delete files name are skipped. A table with equality deletes, a format other than
-//! Parquet, encryption or files without field ids is refused by name.
+//! Deleted rows do not come, whether delete files name their positions or what they equal. A format other than Parquet,
+//! encryption or files without field ids are refused by name.
 
 mod deletes;
+mod equality;
 mod figures;
 mod keys;
 mod predicate;
@@ -21,15 +22,17 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use iceberg::ErrorKind;
 use iceberg::io::FileIO;
 use iceberg::spec::{
-    DataFile, DataFileFormat, FormatVersion, Literal, Manifest, ManifestContentType, ManifestFile, ManifestList,
-    PartitionSpec, PartitionSpecRef, PrimitiveLiteral, Schema, SchemaRef, Snapshot, Struct, TableMetadata, Transform,
+    DataContentType, DataFile, DataFileFormat, FormatVersion, Literal, Manifest, ManifestContentType, ManifestFile,
+    ManifestList, PartitionSpec, PartitionSpecRef, PrimitiveLiteral, Schema, SchemaRef, Snapshot, Struct,
+    TableMetadata, Transform,
 };
 use tokio::sync::Semaphore;
 
 use crate::fault::Fault;
 use crate::schema::align::Fill;
 use crate::schema::{Strings, arrow_schema};
-use deletes::{Deletes, Index};
+use deletes::Deletes;
+use equality::Equality;
 use figures::Counters;
 use keys::Wanted;
 use predicate::Bound;
@@ -83,6 +86,7 @@ pub struct FileTask {
     /// Its data sequence number.
     pub sequence_number: i64,
     deletes: Vec<Arc<Deletes>>,
+    equality: Vec<Arc<Equality>>,
     /// Values of identity partition fields, which stand in for columns that the file lacks.
     fills: Vec<Fill>,
     /// Bytes that one of its row groups takes in the columns to be read, about.
@@ -100,12 +104,13 @@ impl FileTask {
             partition: Struct::empty(),
             sequence_number: 0,
             deletes: Vec::new(),
+            equality: Vec::new(),
             fills: Vec::new(),
             group_bytes: 0,
         }
     }
 
-    /// The paths of delete files that may hold for it.
+    /// The paths of delete files of positions that may hold for it.
     pub fn delete_files(&self) -> impl Iterator<Item = &str> {
         self.deletes.iter().map(|deletes| deletes.path())
     }
@@ -135,6 +140,7 @@ pub struct Plan {
     pub files_pruned: usize,
     /// Manifests that can't; their files are not in `files_pruned`.
     pub manifests_pruned: usize,
+    strings: Strings,
     predicate: Bound,
     wanted: Option<Arc<Wanted>>,
     counters: Arc<Counters>,
@@ -159,6 +165,7 @@ pub async fn plan(metadata: &TableMetadata, file_io: &FileIO, request: &Request)
         files: Vec::new(),
         files_pruned: 0,
         manifests_pruned: 0,
+        strings: request.strings,
         predicate,
         wanted,
         counters: Arc::default(),
@@ -176,19 +183,22 @@ pub async fn plan(metadata: &TableMetadata, file_io: &FileIO, request: &Request)
         .map(move |(manifest, spec)| load(file_io.clone(), manifest, spec))
         .buffered(MANIFESTS_AT_ONCE);
     let mut data = Vec::new();
-    let mut deletes = Index::default();
+    let (mut deletes, mut equality) = (deletes::Index::default(), equality::Index::default());
     while let Some((manifest, spec)) = loaded.try_next().await? {
         match manifest.metadata().content() {
             ManifestContentType::Data => data.push((manifest, spec)),
             ManifestContentType::Deletes => {
                 for entry in manifest.entries().iter().filter(|entry| entry.is_alive()) {
-                    deletes.add(spec.spec_id(), entry)?;
+                    match entry.content_type() {
+                        DataContentType::EqualityDeletes => equality.add(metadata, &spec, entry)?,
+                        _ => deletes.add(spec.spec_id(), entry)?,
+                    }
                 }
             }
         }
     }
     for (manifest, spec) in data {
-        plan.add(&manifest, &spec, &deletes)?;
+        plan.add(&manifest, &spec, &deletes, &equality)?;
     }
     Ok(plan)
 }
@@ -271,7 +281,13 @@ impl Plan {
         Ok(Some(Arc::clone(spec)))
     }
 
-    fn add(&mut self, manifest: &Manifest, spec: &PartitionSpecRef, deletes: &Index) -> Result<(), Fault> {
+    fn add(
+        &mut self,
+        manifest: &Manifest,
+        spec: &PartitionSpecRef,
+        deletes: &deletes::Index,
+        equality: &equality::Index,
+    ) -> Result<(), Fault> {
         for entry in manifest.entries().iter().filter(|entry| entry.is_alive()) {
             let file = entry.data_file();
             if file.file_format() != DataFileFormat::Parquet {
@@ -291,6 +307,7 @@ impl Plan {
                     partition: file.partition().clone(),
                     sequence_number,
                     deletes: deletes.of(spec.spec_id(), file, sequence_number),
+                    equality: equality.of(spec.spec_id(), file, sequence_number),
                     fills: fills(spec, file),
                     group_bytes: self.group_bytes(file),
                 });
@@ -311,17 +328,19 @@ impl Plan {
     /// Reads one file, row groups that can't match left out.
     #[must_use]
     pub fn read(&self, file_io: &FileIO, task: &FileTask) -> BoxStream<'static, Result<RecordBatch, Fault>> {
-        let opened = read::open(file_io.clone(), task.clone(), self.reading());
-        stream::once(opened).map_ok(|rows| rows.batches).try_flatten().boxed()
+        let opened = read::open(file_io.clone(), task.clone(), self.reading(false));
+        stream::once(opened).try_flatten().map_ok(|piece| piece.batch).boxed()
     }
 
-    fn reading(&self) -> read::Reading {
+    fn reading(&self, located: bool) -> read::Reading {
         read::Reading {
             schema: Arc::clone(&self.schema),
             arrow: Arc::clone(&self.arrow_schema),
+            strings: self.strings,
             predicate: self.predicate.clone(),
             wanted: self.wanted.clone(),
             counters: Arc::clone(&self.counters),
+            located,
         }
     }
 
@@ -336,41 +355,30 @@ impl Plan {
     /// disk, of each file at work, together at most about 64 MiB or one file's.
     #[must_use]
     pub fn execute_unordered(&self, file_io: &FileIO) -> BoxStream<'static, Result<RecordBatch, Fault>> {
-        self.unordered(file_io, |_, rows| rows.batches)
+        self.unordered(file_io, false).map_ok(|(_, piece)| piece.batch).boxed()
     }
 
     /// As [`Plan::execute_unordered`], with where each row is.
     #[must_use]
     pub fn execute_located(&self, file_io: &FileIO) -> BoxStream<'static, Result<Located, Fault>> {
-        self.unordered(file_io, |file, rows| {
-            let mut positions = rows.kept.positions();
-            let located = move |batch: RecordBatch| {
-                let positions = positions.by_ref().take(batch.num_rows()).collect();
-                Located { file, batch, positions }
-            };
-            rows.batches.map_ok(located).boxed()
-        })
+        let located = |(file, read::Piece { batch, positions })| Located { file, batch, positions };
+        self.unordered(file_io, true).map_ok(located).boxed()
     }
 
-    fn unordered<T: Send + 'static>(
-        &self,
-        file_io: &FileIO,
-        of: impl Fn(usize, read::Rows) -> BoxStream<'static, Result<T, Fault>> + Clone + Send + 'static,
-    ) -> BoxStream<'static, Result<T, Fault>> {
+    fn unordered(&self, file_io: &FileIO, located: bool) -> BoxStream<'static, Result<(usize, read::Piece), Fault>> {
         let room = Arc::new(Semaphore::new(FILES_KIB_AT_ONCE as usize));
-        let (files, reading, file_io) = (self.files.clone(), self.reading(), file_io.clone());
+        let (files, reading, file_io) = (self.files.clone(), self.reading(located), file_io.clone());
         let streams = stream::iter(files.into_iter().enumerate()).map(move |(place, task)| {
             let kib = u32::try_from(task.group_bytes / 1024).unwrap_or(u32::MAX).clamp(1, FILES_KIB_AT_ONCE);
             let room = Arc::clone(&room).acquire_many_owned(kib);
             let opened = read::open(file_io.clone(), task, reading.clone());
-            let of = of.clone();
             let rows = async move {
                 // Nobody closes the semaphore; the room is given back when the file's stream is dropped.
                 let room = room.await;
                 let rows = opened.await?;
-                Ok::<_, Fault>(of(place, rows).map(move |batch| {
+                Ok::<_, Fault>(rows.map_ok(move |piece| {
                     let _held = &room;
-                    batch
+                    (place, piece)
                 }))
             };
             stream::once(rows).try_flatten().boxed()

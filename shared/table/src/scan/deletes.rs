@@ -11,7 +11,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use futures::TryStreamExt;
 use iceberg::io::FileIO;
-use iceberg::spec::{DataContentType, DataFile, DataFileFormat, ManifestEntry, Struct};
+use iceberg::spec::{DataFile, DataFileFormat, ManifestEntry, Struct};
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::ParquetMetaData;
 use roaring::RoaringTreemap;
@@ -49,18 +49,9 @@ impl Index {
     /// [`Fault::Unsupported`] for what can't be read.
     pub(super) fn add(&mut self, spec_id: i32, entry: &ManifestEntry) -> Result<(), Fault> {
         let file = entry.data_file();
-        let path = file.file_path();
-        if file.content_type() == DataContentType::EqualityDeletes {
-            return Err(Fault::Unsupported(format!("a table with equality deletes ({path})")));
-        }
-        if file.file_format() != DataFileFormat::Parquet {
-            return Err(Fault::Unsupported(format!("the {} delete file {path}", file.file_format())));
-        }
-        if file.key_metadata().is_some() {
-            return Err(Fault::Unsupported(format!("the encrypted file {path}")));
-        }
+        readable(file)?;
         let deletes = Arc::new(Deletes {
-            path: path.to_owned(),
+            path: file.file_path().to_owned(),
             bytes: file.file_size_in_bytes(),
             sequence_number: sequence_number(entry)?,
             rows: OnceCell::new(),
@@ -81,6 +72,21 @@ impl Index {
         let any = self.any.get(&(spec_id, file.partition().clone())).into_iter().flatten();
         own.chain(any).filter(|deletes| sequence_number <= deletes.sequence_number).cloned().collect()
     }
+}
+
+/// Refuses delete files that can't be read.
+///
+/// # Errors
+/// [`Fault::Unsupported`] for other formats than Parquet, and for encryption.
+pub(super) fn readable(file: &DataFile) -> Result<(), Fault> {
+    let path = file.file_path();
+    if file.file_format() != DataFileFormat::Parquet {
+        return Err(Fault::Unsupported(format!("the {} delete file {path}", file.file_format())));
+    }
+    if file.key_metadata().is_some() {
+        return Err(Fault::Unsupported(format!("the encrypted file {path}")));
+    }
+    Ok(())
 }
 
 /// A live entry's data sequence number, its own or inherited.
@@ -109,17 +115,18 @@ impl Deletes {
         let reading = read::Reading {
             arrow: arrow_schema(&schema, Strings::Plain)?,
             schema,
+            strings: Strings::Plain,
             predicate: Bound::All,
             wanted: None,
             counters: Arc::default(),
+            located: false,
         };
         let task = FileTask::plain(self.path.clone(), self.bytes);
         // Boxed: reading a data file reads its deletes.
-        let rows = Box::pin(read::open(file_io.clone(), task, reading)).await?;
-        let mut batches = rows.batches;
+        let mut batches = Box::pin(read::open(file_io.clone(), task, reading)).await?;
         let mut found: HashMap<String, RoaringTreemap> = HashMap::new();
         let wrong = |what: &str| Fault::Contradiction { path: self.path.clone(), what: what.to_owned() };
-        while let Some(batch) = batches.try_next().await? {
+        while let Some(read::Piece { batch, .. }) = batches.try_next().await? {
             let (Some(paths), Some(positions)) = (batch.columns().first(), batch.columns().get(1)) else {
                 return Err(wrong("it lacks a column"));
             };

@@ -20,6 +20,7 @@ use parquet::schema::types::{SchemaDescriptor, Type as ParquetType};
 use roaring::RoaringTreemap;
 
 use super::deletes::{self, Kept};
+use super::equality::Filter;
 use super::figures::Counters;
 use super::keys::{self, Wanted};
 use super::predicate::Bound;
@@ -27,6 +28,7 @@ use super::{FileTask, prune};
 use crate::fault::Fault;
 use crate::schema::align::{Alignment, Fill, Match};
 use crate::schema::parquet::leaf_ids;
+use crate::schema::{Strings, arrow_schema};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 8192;
@@ -40,21 +42,34 @@ const GAP_BYTES_MAX: u64 = 256 * 1024;
 pub(super) struct Reading {
     pub(super) schema: SchemaRef,
     pub(super) arrow: ArrowSchemaRef,
+    pub(super) strings: Strings,
     pub(super) predicate: Bound,
     pub(super) wanted: Option<Arc<Wanted>>,
     pub(super) counters: Arc<Counters>,
+    /// Whether it is asked where rows are.
+    pub(super) located: bool,
 }
 
-/// The rows of a file.
-pub(super) struct Rows {
-    pub(super) batches: BoxStream<'static, Result<RecordBatch, Fault>>,
-    /// Where they are.
-    pub(super) kept: Kept,
+/// Some rows of a file.
+pub(super) struct Piece {
+    pub(super) batch: RecordBatch,
+    /// Where they are, where that is asked.
+    pub(super) positions: Vec<i64>,
 }
 
 /// Opens a file and gives its rows, deleted ones left out.
-pub(super) async fn open(file_io: FileIO, task: FileTask, reading: Reading) -> Result<Rows, Fault> {
-    let Reading { schema, arrow, predicate, wanted, counters } = reading;
+pub(super) async fn open(
+    file_io: FileIO,
+    task: FileTask,
+    reading: Reading,
+) -> Result<BoxStream<'static, Result<Piece, Fault>>, Fault> {
+    let Reading { mut schema, mut arrow, strings, predicate, wanted, counters, located } = reading;
+    let mut filter = None;
+    if let Some((whole, equals)) = Filter::new(&file_io, &schema, &task.equality).await? {
+        arrow = arrow_schema(&whole, strings)?;
+        schema = whole;
+        filter = Some(equals);
+    }
     let path = task.path.clone();
     let input = file_io.new_input(&path).map_err(Fault::storage("opening", &path))?;
     let reader = input.reader().await.map_err(Fault::storage("opening", &path))?;
@@ -96,15 +111,21 @@ pub(super) async fn open(file_io: FileIO, task: FileTask, reading: Reading) -> R
     let fills: Vec<Fill> = task.fills.into_iter().chain(defaults(&schema)).collect();
     let alignment = Alignment::new(stream.schema(), &arrow, Match::Id, &fills)
         .map_err(|fault| Fault::Contradiction { path: path.clone(), what: fault.to_string() })?;
-    let batches = stream
+    let mut positions = located.then(|| kept.positions());
+    Ok(stream
         .map(move |batch| {
             let batch = batch.map_err(unreadable(&path))?;
-            alignment
-                .apply(&batch)
-                .map_err(|fault| Fault::Contradiction { path: path.clone(), what: fault.to_string() })
+            let contradiction = |fault: Fault| Fault::Contradiction { path: path.clone(), what: fault.to_string() };
+            let batch = alignment.apply(&batch).map_err(contradiction)?;
+            let mut own: Vec<i64> =
+                positions.iter_mut().flat_map(|positions| positions.by_ref().take(batch.num_rows())).collect();
+            let Some(filter) = &mut filter else { return Ok(Piece { batch, positions: own }) };
+            let (batch, keep) = filter.apply(&batch)?;
+            let mut keep = keep.values().iter();
+            own.retain(|_| keep.next().unwrap_or(true));
+            Ok(Piece { batch, positions: own })
         })
-        .boxed();
-    Ok(Rows { batches, kept })
+        .boxed())
 }
 
 /// The initial defaults of columns, which stand in for columns older files lack.

@@ -217,10 +217,10 @@ fn what_can_not_be_read_is_refused_by_name() {
     assert!(fault(&table, &Request::default()).to_string().contains("the orc file"));
 
     let mut table = Table::new(&schema(&[("id", "long")]), &[], &[], &[]);
-    file.content(DataContentType::EqualityDeletes).file_format(DataFileFormat::Parquet).equality_ids(Some(vec![1]));
+    file.content(DataContentType::PositionDeletes).file_format(DataFileFormat::Puffin);
     table.append(&[vec![file.build().unwrap()]], true);
     let refused = fault(&table, &Request::default());
-    assert!(refused.to_string().contains("equality deletes"), "{refused}");
+    assert!(refused.to_string().contains("the puffin delete file"), "{refused}");
     assert_eq!(refused.kind(), model::failure::Kind::Misconfigured);
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iceberg::spec::DataFile;
+use model::id::Ids;
 
 use super::*;
 use crate::delete_file::{self, Of};
@@ -170,6 +171,106 @@ fn what_is_no_list_of_rows_is_refused() {
 
 async fn table_plan(table: &Table) -> Plan {
     plan(&table.metadata, &table.file_io, &Request::default()).await.unwrap()
+}
+
+/// An equality delete file of another writer: by some of the table's columns.
+fn equality(table: &Table, columns: &[&str], values: Vec<ArrayRef>, partition: Struct) -> DataFile {
+    let schema = table.metadata.current_schema();
+    let fields: Vec<_> = columns.iter().map(|name| schema.as_struct().field_by_name(name).unwrap().clone()).collect();
+    let ids = fields.iter().map(|field| field.id).collect();
+    let schema = Schema::builder().with_fields(fields).build().unwrap();
+    let arrow = crate::schema::arrow_schema(&schema, Strings::Plain).unwrap();
+    let batch = RecordBatch::try_new(Arc::clone(&arrow), values).unwrap();
+    let options = crate::schema::parquet::options(crate::schema::parquet::descriptor(&schema).unwrap());
+    let mut encoder = parquet::arrow::ArrowWriter::try_new_with_options(Vec::new(), arrow, options).unwrap();
+    encoder.write(&batch).unwrap();
+    let bytes = encoder.into_inner().unwrap();
+    let path = format!("memory://warehouse/t/data/{}-eq.parquet", table.ids.uuid_text());
+    let size = bytes.len() as u64;
+    run(async { table.file_io.new_output(&path).unwrap().write(bytes.into()).await.unwrap() });
+    let mut file = DataFileBuilder::default();
+    file.content(DataContentType::EqualityDeletes).file_path(path).file_format(DataFileFormat::Parquet);
+    file.partition(partition).equality_ids(Some(ids)).record_count(batch.num_rows() as u64).file_size_in_bytes(size);
+    file.build().unwrap()
+}
+
+fn longs(values: &[Option<i64>]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+#[test]
+fn rows_that_equal_a_younger_delete_are_gone() {
+    let mut table = simple(&[]);
+    let files = table.write(&[rows(&table, 0..10)], usize::MAX);
+    let file = files[0].clone();
+    table.append(&[files], false);
+    let gone = equality(&table, &["id"], vec![longs(&[Some(2), Some(7), Some(70), None])], Struct::empty());
+    table.append(&[vec![gone]], true);
+    assert_eq!(ids(&table), [0, 1, 3, 4, 5, 6, 8, 9]);
+    // The same ids once more, of the same commit as another delete: it holds for what is older alone.
+    let again = table.write(&[rows(&table, 1..3)], usize::MAX);
+    table.append(&[again], false);
+    assert_eq!(ids(&table), [0, 1, 1, 2, 3, 4, 5, 6, 8, 9]);
+    // Two columns that must both be equal; and positions beside them.
+    let names: ArrayRef = Arc::new(StringArray::from(vec!["odd", "even"]));
+    let both = equality(&table, &["name", "id"], vec![names, longs(&[Some(4), Some(8)])], Struct::empty());
+    let some = delete(&table, &file, &[0, 5]);
+    table.append(&[vec![both, some]], true);
+    assert_eq!(ids(&table), [1, 1, 2, 3, 4, 6, 9]);
+    // A column that is compared need not be asked for, and places stay those of the file.
+    let request = Request { columns: Some(vec!["name".to_owned()]), ..Request::default() };
+    let read = table.read(&request);
+    assert_eq!((read.num_rows(), read.num_columns()), (7, 1));
+    let all = located(&table, &Request::default());
+    let of_first = &all[file.file_path()];
+    assert_eq!(*of_first, [1, 3, 4, 6, 9].map(|id| (id, id)));
+    let none = Request { columns: Some(Vec::new()), ..Request::default() };
+    assert_eq!(table.read(&none).num_rows(), 7);
+}
+
+#[test]
+fn null_equals_null_and_a_dropped_column_is_still_compared() {
+    let mut table = simple(&[]);
+    let columns: Vec<ArrayRef> =
+        vec![longs(&[Some(1), None, Some(3)]), Arc::new(StringViewArray::from(vec![Some("a"), Some("b"), None]))];
+    let batch = RecordBatch::try_new(Arc::clone(table.target().arrow_schema()), columns).unwrap();
+    let files = table.write(&[batch], usize::MAX);
+    table.append(&[files], false);
+    let by_name: ArrayRef = Arc::new(StringArray::from(vec![None, Some("zz")]));
+    let by_name = equality(&table, &["name"], vec![by_name], Struct::empty());
+    let by_id = equality(&table, &["id"], vec![longs(&[None])], Struct::empty());
+    table.append(&[vec![by_name]], true);
+    assert_eq!(table.read(&Request::default()).num_rows(), 2);
+    // The column goes, and another one gets its name; what the old one says still holds.
+    let fields = [
+        Arc::new(NestedField::optional(1, "id", Type::Primitive(PrimitiveType::Long))),
+        Arc::new(NestedField::optional(7, "name", Type::Primitive(PrimitiveType::Long))),
+    ];
+    table.evolve(Schema::builder().with_schema_id(1).with_fields(fields).build().unwrap());
+    let read = table.read(&Request::default());
+    assert_eq!((read.num_rows(), read.num_columns(), read["name"].null_count()), (2, 2, 2));
+    table.append(&[vec![by_id]], true);
+    assert_eq!(ids(&table), [1]);
+}
+
+#[test]
+fn an_equality_delete_holds_for_its_partition() {
+    let by_name = [by("name", resolved::Transform::Identity)];
+    let mut table = Table::new(&schema(&[("id", "long"), ("name", "string")]), &by_name, &[], &[]);
+    let files = table.write(&[rows(&table, 0..6)], usize::MAX);
+    table.append(&[files], false);
+    let partition = Struct::from_iter([Some(Literal::string("even"))]);
+    let gone = equality(&table, &["id"], vec![longs(&[Some(1), Some(2), Some(4)])], partition);
+    table.append(&[vec![gone]], true);
+    assert_eq!(ids(&table), [0, 1, 3, 5]);
+    // One that does not say by which columns, or by one that never was.
+    let mut file = DataFileBuilder::default();
+    file.content(DataContentType::EqualityDeletes).file_path("memory://warehouse/t/data/x".to_owned());
+    file.file_format(DataFileFormat::Parquet).partition(Struct::from_iter([Some(Literal::string("odd"))]));
+    file.record_count(1).file_size_in_bytes(1).equality_ids(Some(vec![99]));
+    table.append(&[vec![file.build().unwrap()]], true);
+    let fault = run(plan(&table.metadata, &table.file_io, &Request::default())).unwrap_err();
+    assert!(fault.to_string().contains("the field 99"), "{fault}");
 }
 
 proptest! {
