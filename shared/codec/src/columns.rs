@@ -1,11 +1,12 @@
 //! The columns that a table gets from a message and from what the pipeline file says about it.
 
+mod arrangement;
 mod defaults;
-mod evolution;
 mod plan;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
+mod versions;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,9 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::{Described, ROOT};
 
-pub use evolution::united;
+pub use arrangement::Arrangement;
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
+pub use versions::{Own, Reading, United, Versions};
 
 /// A table's columns, in order, and what else decoding depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

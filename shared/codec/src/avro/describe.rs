@@ -73,6 +73,7 @@ impl Describer<'_> {
                 let Shape::Record(record) = schema.shape(id) else { return Record::default() };
                 let fields = record.fields.iter().map(|field| Field {
                     former: field.aliases.clone(),
+                    names: Vec::new(),
                     doc: field.doc.clone(),
                     ..Field::named(&field.name, self.value(field.of))
                 });

@@ -568,8 +568,7 @@ impl Planner<'_> {
             return Ok(at);
         }
         // What a field was called means it as long as no other is called so.
-        let mut former =
-            self.source.fields(record).filter(|at| self.source.field(*at).former.iter().any(|id| id == name));
+        let mut former = self.source.fields(record).filter(|at| self.source.field(*at).was(name));
         if let (Some(at), None) = (former.next(), former.next()) {
             return Ok(at);
         }
@@ -617,7 +616,7 @@ impl Planner<'_> {
         let (mut record, mut names) = (ROOT, Vec::new());
         for segment in path {
             let field = self.source.field(self.find(record, segment).ok()?);
-            let is_former = field.former.contains(segment);
+            let is_former = field.name != *segment && field.was(segment);
             names.push(if is_former { field.name.clone() } else { segment.clone() });
             record = field.value.inside().unwrap_or(usize::MAX);
         }
@@ -632,7 +631,7 @@ impl Planner<'_> {
             for (record, names) in &all {
                 for at in self.source.fields(*record) {
                     let field = self.source.field(at);
-                    if field.name == *segment || field.former.contains(segment) {
+                    if field.name == *segment || field.was(segment) {
                         let names: Vec<String> = names.iter().chain([&field.name]).cloned().collect();
                         next.push((field.value.inside().unwrap_or(usize::MAX), names));
                     }
@@ -785,24 +784,8 @@ impl Planner<'_> {
 
     /// Two columns of one name, at any depth; names that differ only in case are one name to Glue and Athena.
     fn check_names(&mut self, columns: &Columns) {
-        let mut seen: BTreeMap<String, String> = BTreeMap::new();
-        let mut faults: Vec<Fault> = Vec::new();
-        for column in &columns.columns {
-            let mut names = Vec::new();
-            full_names(&column.name, &column.data_type, &mut names);
-            for name in names {
-                if let Some(other) = seen.insert(name.to_lowercase(), name.clone()) {
-                    let message = if other == name {
-                        format!("two columns are named `{name}`; rename or exclude one of them")
-                    } else {
-                        format!(
-                            "`{other}` and `{name}` differ only in case, and Glue and Athena would take them for one; rename or exclude one of them"
-                        )
-                    };
-                    faults.push(fault(self.place(&column.name), message));
-                }
-            }
-        }
+        let faults = clashes(columns).into_iter().map(|(column, message)| fault(self.place(column), message));
+        let mut faults: Vec<Fault> = faults.collect();
         self.faults.append(&mut faults);
     }
 
@@ -842,6 +825,29 @@ impl Planner<'_> {
             "table".to_owned()
         }
     }
+}
+
+/// Names that two columns would have, or that differ in case only, at any depth: the latter of the two columns, and what is wrong.
+pub(super) fn clashes(columns: &Columns) -> Vec<(&str, String)> {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    let mut clashes = Vec::new();
+    for column in &columns.columns {
+        let mut names = Vec::new();
+        full_names(&column.name, &column.data_type, &mut names);
+        for name in names {
+            if let Some(other) = seen.insert(name.to_lowercase(), name.clone()) {
+                let message = if other == name {
+                    format!("two columns are named `{name}`; rename or exclude one of them")
+                } else {
+                    format!(
+                        "`{other}` and `{name}` differ only in case, and Glue and Athena would take them for one; rename or exclude one of them"
+                    )
+                };
+                clashes.push((column.name.as_str(), message));
+            }
+        }
+    }
+    clashes
 }
 
 /// The column of fields that the schema does not know.

@@ -545,6 +545,7 @@ fn declared(records: Vec<Vec<(&str, source::Kind)>>) -> Declared {
         name: name.to_owned(),
         id: name.to_owned(),
         former: Vec::new(),
+        names: Vec::new(),
         doc: None,
         value: source::Value { kind, optional: true },
     };

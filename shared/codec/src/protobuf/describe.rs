@@ -58,6 +58,7 @@ fn record(message: &MessageDescriptor, found: &mut Found) -> Record {
         name: field.name().to_owned(),
         id: field.number().to_string(),
         former: Vec::new(),
+        names: Vec::new(),
         doc: None,
         value: value(&field, found),
     });
