@@ -428,6 +428,30 @@ fn what_the_next_fold_would_stop_at_is_a_fault() {
     assert_eq!(place.answer(&["fold", "--dir", "dir"]).1["error"]["code"], "fold.table_replaced");
 }
 
+/// Also where the file says nothing of it any more.
+#[test]
+fn a_staged_column_that_the_table_can_not_take_is_a_fault() {
+    let place = Place::with_pipeline();
+    let own = include_str!("../../demo/employee.toml");
+    let mut events = events(20, 0.0).into_iter();
+    for file in [own, &own.replace("age = \"employee_age\"", "age = { from = \"employee_age\", type = \"string\" }")] {
+        place.write("dir/pipelines/employee.toml", file);
+        place.write("event.json", events.next().unwrap());
+        place.done(&["ingest", "--event", "event.json"]);
+        if file == own {
+            place.done(&["fold"]);
+        }
+    }
+    place.write("dir/pipelines/employee.toml", own);
+    let (exit, plan) = place.plan(&["--dir", "dir"]);
+    assert_eq!((exit, &plan["faults"][0]["code"]), (Exit::Usage, &json!("fold.column_unfit")), "{plan}");
+    let message = plan["faults"][0]["message"].as_str().unwrap();
+    for words in ["column `age`", "is string in `staging/", "and int in", "`exclude`"] {
+        assert!(message.contains(words), "{message}");
+    }
+    assert_eq!(place.answer(&["fold", "--dir", "dir"]).1["error"]["code"], "fold.column_unfit");
+}
+
 #[test]
 fn both_files_are_described_to_editors() {
     let place = Place::new();
