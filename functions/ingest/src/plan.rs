@@ -178,7 +178,7 @@ impl Ingest {
         }
 
         let rows = tables.finish()?;
-        let outcome = outcome(event, &coverage);
+        let outcome = Outcome { records_with_unknown_fields: tables.take_ignoring(), ..outcome(event, &coverage) };
         let key = StagedKey { pipeline: self.pipeline_id.clone(), minute, hash: hasher.finish(&coverage) };
         let footer = Footer {
             schemas: writers.versions(),
@@ -348,6 +348,7 @@ fn outcome(event: &Event<'_>, coverage: &Coverage) -> Outcome {
         dead_letters,
         dead_letter_keys: Vec::new(),
         filtered,
+        records_with_unknown_fields: 0,
         response: Response::default(),
     }
 }

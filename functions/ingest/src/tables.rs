@@ -307,6 +307,11 @@ impl Tables {
         })
     }
 
+    /// Takes the number of records since the last time that had fields which their schemas do not know, and which were left out.
+    pub(crate) fn take_ignoring(&mut self) -> u64 {
+        self.targets.iter_mut().map(Target::take_ignoring).sum()
+    }
+
     /// The rows of each table that has some, in the order in which the tables were met.
     pub(crate) fn finish(&mut self) -> Result<Vec<TableRows>, Error> {
         let mut tables = Vec::with_capacity(self.used);

@@ -113,6 +113,11 @@ impl Target {
         Some(Rejected { class, path: TIMESTAMP_SOURCE.to_owned(), message })
     }
 
+    /// Takes the number of records with fields that no column was made of for want of a schema, since it was last taken.
+    pub(crate) fn take_ignoring(&mut self) -> u64 {
+        self.decodings.iter_mut().flatten().map(|decoding| decoding.decoder.take_ignoring()).sum()
+    }
+
     /// The rows taken since the last batch.
     pub(crate) fn batch(&mut self, rows: record_columns::Builder) -> Result<RecordBatch, Error> {
         let mut columns = self.payloads()?;

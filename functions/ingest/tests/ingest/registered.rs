@@ -241,13 +241,30 @@ async fn what_the_file_says_of_unknown_fields_goes_before_their_columns() {
         [("registry/orders.proto", newest.as_str()), ("registry/1.proto", &newest), ("registry/2.proto", &other)];
     let check = async |unknown: &str, row: &str, dead: &[(i64, Class)]| {
         let topic = Topic::of(&files, &protobuf(), &format!("unknown_fields = \"{unknown}\"")).await.unwrap();
-        topic.handle(all(&["00 00000001 00 0a0161", "00 00000002 00 0a0162 120178"])).await.unwrap();
+        let outcome = topic.handle(all(&["00 00000001 00 0a0161", "00 00000002 00 0a0162 120178"])).await.unwrap();
         assert_eq!((topic.rows().last().unwrap().as_str(), topic.dead()), (row, dead.to_vec()), "{unknown}");
+        assert_eq!(outcome.records_with_unknown_fields, u64::from(unknown == "ignore"), "{unknown}");
     };
     check("add", "1: id=b note=x", &[]).await;
     check("ignore", "1: id=b", &[]).await;
     check("rest", "1: id=b _rest={2: EgF4}", &[]).await;
     check("dead-letter", "0: id=a", &[(1, Class::IncompatibleSchema)]).await;
+    // Of Avro it is the schemas that tell, and a record that is refused is none.
+    let note = ", {\"name\": \"note\", \"type\": \"string\"}";
+    let field = "{\"name\": \"id\", \"type\": \"int\"}";
+    let files = [
+        ("registry/orders.avsc", record(field)),
+        ("registry/1.avsc", record(field)),
+        ("registry/2.avsc", record(&format!("{field}{note}"))),
+    ];
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let topic = Topic::of(&files, &avro(), "unknown_fields = \"ignore\"").await.unwrap();
+    let values = ["00 00000001 02", "00 00000002 04 0261", "00 00000002 06 0262", "00 00000002 06 0862"];
+    let outcome = topic.handle(all(&values)).await.unwrap();
+    assert_eq!(
+        (topic.rows().len(), topic.dead(), outcome.records_with_unknown_fields),
+        (3, vec![(3, Class::Truncated)], 2)
+    );
 }
 
 /// O-27, and what there was before it.

@@ -68,7 +68,7 @@ fn within<'p>(path: &'p str, name: &str) -> Option<&'p str> {
 /// # Errors
 /// Every fault of the block, not just the first.
 pub fn plan<S: Described + ?Sized>(source: &S, table: &Table) -> Result<Columns, Vec<Fault>> {
-    plan_of(source.describe(), &|columns| source.misfits(columns), None, table)
+    plan_of(source.describe(), &|columns| source.misfits(columns), None, table, &laid_out_by([table]))
 }
 
 /// Decides a table's columns, and what else the pipeline file asks of payloads: [`plan`] with the `[value]` block.
@@ -76,17 +76,52 @@ pub fn plan<S: Described + ?Sized>(source: &S, table: &Table) -> Result<Columns,
 /// # Errors
 /// Every fault of both blocks.
 pub fn plan_records<S: Described + ?Sized>(source: &S, value: &Value, table: &Table) -> Result<Columns, Vec<Fault>> {
-    plan_of(source.describe(), &|columns| source.misfits(columns), Some(value), table)
+    plan_among(source, value, table, &laid_out_by([table]))
+}
+
+/// [`plan_records`] of one of several tables, which are laid out by these columns: all have the same, under the same names.
+pub(super) fn plan_among<S: Described + ?Sized>(
+    source: &S,
+    value: &Value,
+    table: &Table,
+    laid_out_by: &BTreeSet<&str>,
+) -> Result<Columns, Vec<Fault>> {
+    plan_of(source.describe(), &|columns| source.misfits(columns), Some(value), table, laid_out_by)
+}
+
+/// The columns, or fields within columns, that settings of tables name without saying what they are made of.
+pub(super) fn laid_out_by<'t>(tables: impl IntoIterator<Item = &'t Table>) -> BTreeSet<&'t str> {
+    let mut names = BTreeSet::new();
+    for table in tables {
+        names.extend(table.primary_key.iter().map(String::as_str));
+        names.extend(table.partition_by.iter().map(|field| field.column.as_str()));
+        names.extend(table.sort_by.iter().map(|field| field.column.as_str()));
+        names.extend(table.dedup_within.iter().map(|within| within.column.as_str()));
+    }
+    names
 }
 
 /// The columns of a table that a source can't fill: the index of each, and why.
 type Misfits<'a> = &'a dyn Fn(&Columns) -> Vec<(usize, String)>;
 
-fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &Table) -> Result<Columns, Vec<Fault>> {
+fn plan_of(
+    source: Schema,
+    misfits: Misfits<'_>,
+    value: Option<&Value>,
+    table: &Table,
+    laid_out_by: &BTreeSet<&str>,
+) -> Result<Columns, Vec<Fault>> {
     let defaults = Defaults::new(table.column_case, table.types, &table.exclude);
     let rest = source.rest;
-    let mut planner =
-        Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    let mut planner = Planner {
+        source,
+        table,
+        laid_out_by,
+        exploded: None,
+        defaults,
+        unplanned: BTreeSet::new(),
+        faults: Vec::new(),
+    };
     planner.rename_exclusions();
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
@@ -125,7 +160,9 @@ fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &
 /// What is wrong with the path, or with the field.
 pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Result<Plain, String> {
     let defaults = Defaults::new(table.column_case, table.types, &[]);
-    let planner = Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    let (none, unplanned) = (BTreeSet::new(), BTreeSet::new());
+    let planner =
+        Planner { source, table, laid_out_by: &none, exploded: None, defaults, unplanned, faults: Vec::new() };
     let (fields, _) = planner.resolve(path)?;
     let source_name = path::text(&planner.source.names(&fields));
     if planner.comparable(&fields).is_none() {
@@ -150,6 +187,8 @@ pub(super) struct Plain {
 struct Planner<'a> {
     source: Schema,
     table: &'a Table,
+    /// What this and other tables are laid out by.
+    laid_out_by: &'a BTreeSet<&'a str>,
     /// The way to the repeated field of which each element becomes a row.
     exploded: Option<Vec<At>>,
     defaults: Defaults,
@@ -299,11 +338,31 @@ impl Planner<'_> {
         format!("{VALUE}{}", self.source.ids(path))
     }
 
+    /// What the column of a field is called that nothing is said about: as the field, unless what the table is laid out by has a name
+    /// that the field had before, and no other has now. The table has it under that name.
+    fn column_name(&self, at: At) -> String {
+        let (case, field) = (self.table.column_case, self.source.field(at));
+        let is_named = |name: &String| {
+            let others = self.source.fields(ROOT).filter(|other| *other != at).map(|other| self.source.field(other));
+            self.laid_out_by.iter().any(|path| within(path, name).is_some())
+                && !self.table.columns.iter().any(|declaration| declaration.name == *name)
+                && others
+                    .flat_map(|other| std::iter::once(&other.name).chain(&other.former).chain(&other.names))
+                    .all(|other| naming::fold(case, other) != *name)
+        };
+        let own = naming::fold(case, &field.name);
+        let before = field.former.iter().chain(&field.names).map(|name| naming::fold(case, name));
+        match self.laid_out_by.iter().any(|path| within(path, &own).is_some()) {
+            true => own,
+            false => before.into_iter().find(is_named).unwrap_or(own),
+        }
+    }
+
     /// The column of a field that nothing is said about.
     fn default(&mut self, at: At) -> Option<Column> {
         let field = self.source.field(at);
         let (path, doc) = ([field.name.clone()], field.doc.clone());
-        let name = naming::fold(self.table.column_case, &field.name);
+        let name = self.column_name(at);
         if self.defaults.excludes(&path) {
             return None;
         }
@@ -452,6 +511,16 @@ impl Planner<'_> {
         let personal = table.columns.iter().filter(|declaration| declaration.pii.is_some());
         let mut faults = Vec::new();
         for one in personal {
+            if let From::Path(path) = &one.from
+                && self.places(path).len() > 1
+            {
+                let message = format!(
+                    "`{}` could be several fields: one of them had another name before, and both would have that one; give the new \
+                     one another name in the schema",
+                    path.join(".")
+                );
+                faults.push(fault(format!("table.columns.{}", one.name), message));
+            }
             for other in table.columns.iter().filter(|other| other.pii.is_none()) {
                 let holds = match (&other.from, &one.from) {
                     (From::Path(outer), From::Path(inner)) => match (self.resolve(outer), self.resolve(inner)) {
@@ -621,6 +690,22 @@ impl Planner<'_> {
             record = field.value.inside().unwrap_or(usize::MAX);
         }
         Some(names)
+    }
+
+    /// The places of all fields that are called as a path is written: where a version has used a name again, there are several.
+    fn places(&self, path: &[String]) -> Vec<Vec<At>> {
+        let mut all = vec![(ROOT, Vec::new())];
+        for segment in path {
+            let mut next = Vec::new();
+            for (record, places) in &all {
+                for at in self.source.fields(*record).filter(|at| self.source.field(*at).name == *segment) {
+                    let places: Vec<At> = places.iter().copied().chain([at]).collect();
+                    next.push((self.source.field(at).value.inside().unwrap_or(usize::MAX), places));
+                }
+            }
+            all = next;
+        }
+        all.into_iter().map(|(_, places)| places).collect()
     }
 
     /// The paths of all fields that are, or were, called as a path is written.

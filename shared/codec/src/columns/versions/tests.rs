@@ -125,6 +125,42 @@ fn a_field_that_the_newest_lacks_is_one_column_under_all_its_names() {
     check(&pipeline("avro", ""), &listed, &[], &["c string value:c (value:b value:a)", "id long value:id"]);
 }
 
+/// What the table is laid out by keeps its name, under which the table has it.
+#[test]
+fn settings_hold_for_a_field_that_was_renamed() {
+    let at = |name: &str, more: &str| {
+        let of = "{\"type\": \"long\", \"logicalType\": \"timestamp-millis\"}";
+        format!("{{\"name\": \"{name}\", \"type\": {of}{more}}}")
+    };
+    let (key, renamed_key) = ("{\"name\": \"key\", \"type\": \"string\"}", renamed("id", "key"));
+    let (older, newer) = (avro(&[key, &at("at", "")]), avro(&[&renamed_key, &at("time", ", \"aliases\": [\"at\"]")]));
+    let columns = ["at timestamptz value:time (value:at)", "key string value:id (value:key)"];
+    for table in [
+        "mode = \"dedup\"\nprimary_key = [\"key\"]\ndedup_within = { column = \"at\", lookback = \"1h\" }",
+        "partition_by = [\"bucket(4, key)\", \"day(at)\"]",
+        "sort_by = [\"key\", \"at\"]",
+    ] {
+        let pipeline = pipeline("avro", table);
+        check(&pipeline, &[newer.clone(), older.clone()], &[], &columns);
+        check(&pipeline, &[older.clone(), newer.clone()], &[], &columns);
+    }
+    // Without such a setting it is called as the newest calls it.
+    let columns = ["id string value:id (value:key)", "time timestamptz value:time (value:at)"];
+    check(&pipeline("avro", ""), &[newer, older], &[], &columns);
+    // By number, as another version tells.
+    let (older, newer) = (proto("string key = 1; int64 n = 2;"), proto("string id = 1; int64 n = 2;"));
+    check(
+        &pipeline("protobuf", "sort_by = [\"key\"]"),
+        &[newer, older],
+        &[],
+        &["key string value:1", "n long value:2"],
+    );
+    // Where another field has the name now, that one is meant.
+    let reused = proto("string id = 1; string key = 2;");
+    let columns = ["id string value:1", "key string value:2"];
+    check(&pipeline("protobuf", "sort_by = [\"key\"]"), &[reused, proto("string key = 1;")], &[], &columns);
+}
+
 /// What is left out in one version is so under every name that another tells.
 #[test]
 fn what_is_left_out_has_no_other_name() {
@@ -137,6 +173,11 @@ fn what_is_left_out_has_no_other_name() {
     // The name is another field's now: either may be what is meant, and neither is published.
     let reused = [proto("int64 id = 1; string tax = 2; string ssn = 3;"), proto("int64 id = 1; string ssn = 2;")];
     check(&pipeline("protobuf", "exclude = [\"ssn\"]"), &reused, &[], &["id long value:1"]);
+    // Behind a reused name is what should stay private, too, and one column can't be made of both.
+    let within = |fields: &str| proto(&format!("int64 id = 1; {fields} message P {{ string ssn = 1; string o = 2; }}"));
+    let reused = [within("P p = 3;"), within("P q = 3; P p = 4;")];
+    let hashed = pipeline("protobuf", "[table.columns]\nh = { from = \"p.ssn\", pii = \"last4\" }");
+    check(&hashed, &reused, &[1], &["h string value:3.1|last4", "id long value:1"]);
     let (id, a) = (field("id", "\"long\""), "{\"name\": \"a\", \"type\": \"string\"}");
     let listed = [avro(&[&id, &renamed("c", "b")]), avro(&[&id, &renamed("b", "a")]), avro(&[&id, a])];
     check(&pipeline("avro", "exclude = [\"a\"]"), &listed, &[], &["id long value:id"]);
