@@ -116,7 +116,7 @@ impl Schemas {
     }
 
     /// The versions that there are of a schema, as [`versions`] has them.
-    pub(crate) async fn versions(&self, pipeline: &Pipeline, own: &Schema) -> Result<Vec<Schema>, Error> {
+    pub(crate) async fn versions(&self, pipeline: &Pipeline, own: &Schema) -> Result<Vec<(u32, Schema)>, Error> {
         versions(pipeline, own, &self.registries).await
     }
 }
@@ -152,7 +152,7 @@ pub async fn own_schema(pipeline: &Pipeline, registries: &Registries) -> Result<
 
 /// The newest versions of the pipeline's schema that its registry lists, the newest first; none where it is in no registry. What can't
 /// be used, or is another record's, is left out: whoever names it is told.
-async fn versions(pipeline: &Pipeline, own: &Schema, registries: &Registries) -> Result<Vec<Schema>, Error> {
+async fn versions(pipeline: &Pipeline, own: &Schema, registries: &Registries) -> Result<Vec<(u32, Schema)>, Error> {
     let resolved::Schema::Registered { name, .. } = &pipeline.value.schema else { return Ok(Vec::new()) };
     let listed = match registries.versions(name, VERSIONS_MAX).await {
         Ok(listed) => listed,
@@ -161,9 +161,9 @@ async fn versions(pipeline: &Pipeline, own: &Schema, registries: &Registries) ->
     };
     let format = pipeline.value.format;
     let named = (format == Format::Protobuf).then(|| own.name());
-    let usable = listed.into_iter().filter_map(|(_, version)| {
+    let usable = listed.into_iter().filter_map(|(number, version)| {
         let schema = Written::compile(&version, format).ok()?.schema(Message::Unsaid, named).ok()?;
-        (schema.name() == own.name()).then_some(schema)
+        (schema.name() == own.name()).then_some((number, schema))
     });
     Ok(usable.collect())
 }

@@ -43,8 +43,8 @@ impl Versions {
     }
 
     /// Judges versions that were registered since, in their order: the newest comes first.
-    pub(crate) fn judge(&mut self, pipeline: &Pipeline, listed: &[Schema]) {
-        for version in listed.iter().rev() {
+    pub(crate) fn judge(&mut self, pipeline: &Pipeline, listed: &[(u32, Schema)]) {
+        for (_, version) in listed.iter().rev() {
             // Its records say so.
             drop(self.judged.judge(pipeline, version));
         }

@@ -71,6 +71,10 @@ pub(crate) struct Resolved {
     pub(crate) order: SortOrder,
     /// The hash of the file's content with its schemas.
     pub(crate) hash: String,
+    /// Fields that are in no column because one is made of another field of their record.
+    pub(crate) left_aside: Vec<String>,
+    /// Versions of the schema whose records are not read, by their numbers, and why.
+    pub(crate) refused: Vec<(u32, String)>,
     /// Of many tables those that differ from the others.
     pub(crate) differing: Vec<Self>,
 }
@@ -273,7 +277,11 @@ fn resolve(
         }
     };
     let (tables, Layout { schema, spec, order }) = (tables?, all?);
+    let versions = columns::Versions::new(pipeline, own.clone(), tables.clone());
+    let refused = versions.refused().into_iter().map(|(number, why)| (number, why.message.clone())).collect();
     let mut resolved = Resolved {
+        left_aside: columns::left_aside(own, &pipeline.table, &tables.columns),
+        refused,
         pipeline: pipeline.clone(),
         former: former(&tables.columns),
         columns: tables.columns,

@@ -1,6 +1,7 @@
 //! The columns that a table gets from a message and from what the pipeline file says about it.
 
 mod arrangement;
+mod aside;
 mod defaults;
 mod plan;
 mod tables;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::source::{Described, ROOT};
 
 pub use arrangement::Arrangement;
+pub use aside::left_aside;
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
 pub use versions::{Own, Reading, United, Versions};

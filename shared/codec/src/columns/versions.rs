@@ -22,8 +22,8 @@ use crate::{Class, Rejected};
 pub struct Own {
     /// What columns are planned from.
     pub schema: Schema,
-    /// What else there is. What is called otherwise there is known by that name, too.
-    pub versions: Vec<Schema>,
+    /// What else there is, each with its number in the registry. What is called otherwise there is known by that name, too.
+    pub versions: Vec<(u32, Schema)>,
 }
 
 impl Own {
@@ -34,7 +34,7 @@ impl Own {
     }
 
     fn told(&self, mut described: source::Schema) -> source::Schema {
-        for version in &self.versions {
+        for (_, version) in &self.versions {
             described.learn(&version.describe());
         }
         described
@@ -106,7 +106,7 @@ impl Versions {
         let judged = HashMap::from([(own.schema.digest(), Ok(Arc::clone(&reading)))]);
         let mut versions = Self { all: United::of(&reading), reading, judged, own };
         if pipeline.table.unknown_fields == pipeline::resolved::UnknownFields::Add {
-            for version in versions.own.versions.clone() {
+            for (_, version) in versions.own.versions.clone() {
                 // What can't be read is nobody's fault as long as nothing is written with it.
                 drop(versions.judge(pipeline, &version));
             }
@@ -118,6 +118,16 @@ impl Versions {
     #[must_use]
     pub const fn own(&self) -> &Arc<Reading> {
         &self.reading
+    }
+
+    /// Why records of listed versions are not read, by the versions' numbers, where they are not.
+    #[must_use]
+    pub fn refused(&self) -> Vec<(u32, &Rejected)> {
+        let verdict = |(number, version): &(u32, Schema)| match self.judged.get(&version.digest()) {
+            Some(Err(rejected)) => Some((*number, rejected)),
+            _ => None,
+        };
+        self.own.versions.iter().filter_map(verdict).collect()
     }
 
     /// Whether a version has its verdict.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema};
-use codec::columns::{self, Reading, Versions};
+use codec::columns::{self, Arrangement, Reading, United, Versions};
 use codec::framing::{self, Framed, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
 use codec::payload::{Decoder, Filter, Schema as Payload};
 use codec::routing::{self, Router};
@@ -92,20 +92,29 @@ pub(crate) struct Reader {
 struct Writer {
     filter: Option<Filter>,
     decoder: Decoder,
+    /// How its columns stand in those that ingest stages of such a record alone.
+    arrangement: Arrangement,
     router: Option<Router>,
 }
 
 impl Writer {
     fn new(
         pipeline: &Pipeline,
+        versions: &Versions,
         reading: &Reading,
         schema: &Payload,
         salt: Option<&Secret>,
     ) -> Result<Self, codec::Error> {
         let Reading { reader, tables, .. } = reading;
         let router = pipeline.route.as_ref().map(|route| Router::new(route, reader, schema, tables));
+        let mut united = United::of(versions.own());
+        // It goes with the others, or there would be no reading.
+        if united.add(reading).is_ok() {
+            versions.name(&mut united);
+        }
         Ok(Self {
             filter: reader.filter(schema, &tables.columns)?,
+            arrangement: united.arrangement(reading, ""),
             decoder: reader.decoder(schema, &tables.columns, salt)?,
             router: router.transpose()?,
         })
@@ -139,7 +148,8 @@ impl Reader {
         let texts = Texts::new(&tables.columns, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let schema = own.schema.clone();
         let versions = Versions::new(&pipeline, own, tables);
-        let own = Writer::new(&pipeline, versions.own(), &schema, salt.as_ref()).map_err(|e| codec_failure(&e))?;
+        let own =
+            Writer::new(&pipeline, &versions, versions.own(), &schema, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let by_topic = pipeline.route.iter().flat_map(Route::parts).any(|part| *part == Part::Topic);
         let value = &pipeline.value;
         let settings =
@@ -172,7 +182,7 @@ impl Reader {
             Ok(number) => self.writers.get_mut(number),
             Err(rejected) => return Ok(dead(rejected)),
         };
-        let Some(Writer { filter, decoder, router, .. }) = writer else {
+        let Some(Writer { filter, decoder, router, arrangement }) = writer else {
             return Ok(Decoded::Filtered(Filtered::Filter));
         };
         match filter.as_mut().map_or(Ok(true), |filter| filter.takes(&payload)) {
@@ -198,7 +208,7 @@ impl Reader {
             0 => return Ok(Decoded::Filtered(Filtered::Explode)),
             rows => self.texts.add(rows),
         }
-        let batch = batch(decoder, &mut self.texts).map_err(|e| codec_failure(&e))?;
+        let batch = batch(decoder, arrangement, &mut self.texts).map_err(|e| codec_failure(&e))?;
         let rows = (0..batch.num_rows()).map(|n| {
             let unwritable = |e| Failure::of(Kind::Bug, "decode.value", &e);
             let mut json = Vec::new();
@@ -248,7 +258,7 @@ impl Reader {
             Ok(reading) => reading,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        match Writer::new(pipeline, &reading, schema, self.salt.as_ref()) {
+        match Writer::new(pipeline, &self.versions, &reading, schema, self.salt.as_ref()) {
             Ok(writer) => {
                 self.writers.push(writer);
                 Ok(Ok(self.writers.len() - 1))
@@ -259,12 +269,12 @@ impl Reader {
 }
 
 /// The rows of the record that was read last: columns of the value, then those of key and headers.
-fn batch(decoder: &mut Decoder, texts: &mut Texts) -> Result<RecordBatch, codec::Error> {
+fn batch(decoder: &mut Decoder, arrangement: &Arrangement, texts: &mut Texts) -> Result<RecordBatch, codec::Error> {
     let batch = decoder.finish()?;
-    let mut fields: Vec<FieldRef> = batch.schema_ref().fields().to_vec();
+    let mut fields: Vec<FieldRef> = arrangement.fields().to_vec();
     fields.extend(texts.fields().cloned().map(Arc::new));
     let rows = batch.num_rows();
-    let columns = batch.columns().iter().cloned().chain(texts.finish()?).collect();
+    let columns = arrangement.of(&batch)?.into_iter().chain(texts.finish()?).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }

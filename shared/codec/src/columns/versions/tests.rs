@@ -38,9 +38,10 @@ fn proto(fields: &str) -> Schema {
 /// Judges versions, the newest first, and unites those that are met in this order. Gives the verdict of each as far as it is no, and
 /// the columns of all that are met as `name type source (former)`.
 fn judge(pipeline: &Pipeline, listed: &[Schema], met: &[usize]) -> (Vec<usize>, Vec<String>) {
-    let own = Own { schema: listed[0].clone(), versions: listed.to_vec() };
+    let own = Own { schema: listed[0].clone(), versions: (1..).zip(listed.iter().cloned()).collect() };
     let tables = plan_tables(&own, pipeline).unwrap_or_else(|faults| panic!("{faults:?}"));
     let mut versions = Versions::new(pipeline, own, tables);
+    let listed_so: Vec<usize> = versions.refused().iter().map(|(number, _)| *number as usize - 1).collect();
     let mut united = United::of(versions.own());
     let mut refused = Vec::new();
     for place in met {
@@ -61,6 +62,7 @@ fn judge(pipeline: &Pipeline, listed: &[Schema], met: &[usize]) -> (Vec<usize>, 
         format!("{} {} {}{former}", column.name, column.data_type, column.source)
     };
     refused.sort_unstable();
+    assert_eq!(refused, listed_so, "it was known before any was met");
     let mut columns: Vec<String> = united.tables.columns.columns.iter().map(column).collect();
     columns.sort();
     (refused, columns)
