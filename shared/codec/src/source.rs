@@ -28,6 +28,8 @@ pub struct Schema {
     pub noun: &'static str,
     /// What a column of the fields that the schema does not know holds, for a person.
     pub rest: &'static str,
+    /// Other versions of it that are known: a column may be declared of a field that only one of them has.
+    pub versions: Vec<Schema>,
 }
 
 /// A record of fields; also a map's entry of `key` and `value`.

@@ -28,7 +28,8 @@ impl Described for Schema {
         while let Some(found) = describer.found.get(records.len()).copied() {
             records.push(describer.record(found));
         }
-        source::Schema { records, noun: "record", rest: "fields that the schema does not know: JSON by their names" }
+        let rest = "fields that the schema does not know: JSON by their names";
+        source::Schema { records, noun: "record", rest, versions: Vec::new() }
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {

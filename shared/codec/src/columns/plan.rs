@@ -219,12 +219,14 @@ impl Planner<'_> {
         // By the field of the payload's record that they are made from; none for the record's own.
         let mut declared: BTreeMap<Option<usize>, Vec<Column>> = BTreeMap::new();
         let mut listed = Vec::new();
-        for declaration in &table.columns {
-            if declaration.pii == Some(Pii::Drop) {
-                self.drop(declaration);
-            }
+        let here = |declaration: &&ColumnDeclaration| !self.is_of_another(declaration);
+        let declarations: Vec<&ColumnDeclaration> = table.columns.iter().filter(here).collect();
+        let (dropped, kept): (Vec<_>, Vec<_>) =
+            declarations.into_iter().partition(|declaration| declaration.pii == Some(Pii::Drop));
+        for declaration in dropped {
+            self.drop(declaration);
         }
-        for declaration in table.columns.iter().filter(|declaration| declaration.pii != Some(Pii::Drop)) {
+        for declaration in kept {
             let Some((field, column)) = self.declared(declaration) else {
                 self.unplanned.insert(declaration.name.clone());
                 continue;
@@ -490,6 +492,25 @@ impl Planner<'_> {
         })
     }
 
+    /// Whether a column is declared of a field that this version of the schema lacks, and another one has: there it is a column.
+    fn is_of_another(&self, declaration: &ColumnDeclaration) -> bool {
+        let From::Path(path) = &declaration.from else { return false };
+        self.resolve(path).is_err()
+            && self.source.versions.iter().any(|version| {
+                let (none, table) = (BTreeSet::new(), self.table);
+                let other = Planner {
+                    source: version.clone(),
+                    table,
+                    laid_out_by: &none,
+                    exploded: None,
+                    defaults: Defaults::new(table.column_case, table.types, &[]),
+                    unplanned: BTreeSet::new(),
+                    faults: Vec::new(),
+                };
+                other.resolve(path).is_ok()
+            })
+    }
+
     /// Leaves out the source of a column that is dropped.
     fn drop(&mut self, declaration: &ColumnDeclaration) {
         let place = format!("table.columns.{}", declaration.name);
@@ -749,7 +770,7 @@ impl Planner<'_> {
                 if !self.may_come(&excluded.path) {
                     faults.push(fault(place, message));
                 }
-            } else if !excluded.applied && excluded.path.len() > 1 {
+            } else if !excluded.applied && excluded.path.len() > 1 && !self.is_aside(&excluded.path) {
                 let message = format!(
                     "`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type"
                 );
@@ -757,6 +778,16 @@ impl Planner<'_> {
             }
         }
         self.faults.append(&mut faults);
+    }
+
+    /// Whether a path leads to what is in no column for one is declared of another field of the same record: to exclude it says so.
+    fn is_aside(&self, path: &[String]) -> bool {
+        let declared = self.table.columns.iter().filter_map(|declaration| match &declaration.from {
+            From::Path(path) => self.found(path),
+            _ => None,
+        });
+        let shared = |other: &[String]| path.iter().zip(other).take_while(|(one, other)| one == other).count();
+        declared.into_iter().any(|other| (1..path.len().min(other.len())).contains(&shared(&other)))
     }
 
     /// Whether a field that this version of a schema lacks, and has nothing of a similar name, may be another version's.

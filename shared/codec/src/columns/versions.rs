@@ -34,9 +34,11 @@ impl Own {
     }
 
     fn told(&self, mut described: source::Schema) -> source::Schema {
-        for (_, version) in &self.versions {
-            described.learn(&version.describe());
+        let versions: Vec<source::Schema> = self.versions.iter().map(|(_, version)| version.describe()).collect();
+        for version in &versions {
+            described.learn(version);
         }
+        described.versions = versions;
         described
     }
 }
@@ -297,7 +299,8 @@ fn join(
 ) -> Result<(), String> {
     for (column, place) in theirs.columns.iter().zip(places) {
         let Some(known) = place.and_then(|place| ours.columns.get_mut(place)) else {
-            ours.columns.push(column.clone());
+            // Rows of other versions have no value for it.
+            ours.columns.push(Column { required: false, ..column.clone() });
             continue;
         };
         known.data_type = joined(&known.data_type, &column.data_type).ok_or_else(|| {

@@ -114,6 +114,31 @@ fn of_versions_that_disagree_the_newer_one_is_read_whichever_is_met_first() {
     );
 }
 
+/// So a type that holds what both have lets both in.
+#[test]
+fn a_column_may_be_declared_of_a_field_that_the_newest_lacks() {
+    let (id, x) = (field("id", "\"long\""), |of: &str| field("x", of));
+    let listed = [avro(&[&id]), avro(&[&id, &x("\"int\"")]), avro(&[&id, &x("\"string\"")])];
+    let declared = |line: &str| pipeline("avro", &format!("[table.columns]\n{line}"));
+    check(&declared("x = { type = \"string\" }"), &listed, &[], &["id long value:id", "x string value:x"]);
+    check(
+        &declared("x = { type = \"string\", required = true }"),
+        &listed,
+        &[],
+        &["id long value:id", "x string value:x"],
+    );
+    check(&declared("x = { pii = \"last4\" }"), &listed, &[], &["id long value:id", "x string value:x|last4"]);
+    check(&declared("x = { pii = \"drop\" }"), &listed, &[], &["id long value:id"]);
+    // None of them has it; and the table can't be laid out by what the newest has not.
+    let faults = |pipeline: &Pipeline| {
+        let own = Own { schema: listed[0].clone(), versions: (1..).zip(listed.iter().cloned()).collect() };
+        plan_tables(&own, pipeline).unwrap_err().iter().map(|fault| fault.place.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(faults(&declared("y = { type = \"string\" }")), ["table.columns.y"]);
+    let keyed = pipeline("avro", "sort_by = [\"x\"]\n[table.columns]\nx = { type = \"string\" }");
+    assert_eq!(faults(&keyed), ["table.sort_by[0]"]);
+}
+
 #[test]
 fn a_name_that_two_fields_of_protobuf_have_in_turn_is_the_newers() {
     let listed = [proto("int64 id = 1;"), proto("int64 id = 1; int32 x = 3;"), proto("int64 id = 1; string x = 2;")];
