@@ -165,7 +165,7 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
     });
     let config = bench.config();
     let columns: Columns = config.columns.columns.clone();
-    let mut decoder = config.schema.decoder(&columns, None).unwrap();
+    let mut decoder = config.own.schema.decoder(&columns, None).unwrap();
     let decode = time(rounds, records, &payloads, |values| {
         for value in values {
             if let Err(rejected) = decoder.decode(value) {

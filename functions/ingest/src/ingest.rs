@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use codec::columns;
+use codec::columns::{self, Own, United};
 use codec::payload::Schema;
 use model::clock::Clock;
 use model::id::PipelineId;
@@ -36,8 +36,8 @@ pub struct IngestConfig {
     pub pipeline_file_hash: String,
     /// The apply sequence number of that file; 0 when embedded.
     pub apply_sequence: u64,
-    /// The schema of the values.
-    pub schema: Schema,
+    /// The schema of the values, and what else is known of it.
+    pub own: Own,
     /// The columns that values are mapped to, table by table.
     pub columns: columns::Tables,
     /// Where the schemas are that records name.
@@ -65,9 +65,9 @@ impl IngestConfig {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let schema = Schema::of(&pipeline)?;
+        let own = Own::alone(Schema::of(&pipeline)?);
         let registries = Registries::new(Vec::new(), Arc::clone(&clock), Limits::default());
-        Self::of(pipeline, schema, Arc::new(registries), pipeline_id, store, clock)
+        Self::of(pipeline, own, Arc::new(registries), pipeline_id, store, clock)
     }
 
     /// The same for records in whatever framing, and a schema wherever it is kept: registries of the environment are asked for the
@@ -85,27 +85,27 @@ impl IngestConfig {
     ) -> Result<Self, Error> {
         let salt = crate::salt(&pipeline, environment, variable)?;
         let registries = crate::registries(&pipeline, environment, variable, Arc::clone(&clock)).await?;
-        let schema = crate::own_schema(&pipeline, &registries).await?;
-        Ok(Self::of(pipeline, schema, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
+        let own = crate::own_schema(&pipeline, &registries).await?;
+        Ok(Self::of(pipeline, own, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
     }
 
     fn of(
         pipeline: Pipeline,
-        schema: Schema,
+        own: Own,
         registries: Arc<Registries>,
         pipeline_id: PipelineId,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let columns = columns::plan_tables(&schema, &pipeline).map_err(|faults| Error::Columns { faults })?;
-        let digests = BTreeMap::from([("value".to_owned(), schema.digest())]);
+        let columns = columns::plan_tables(&own, &pipeline).map_err(|faults| Error::Columns { faults })?;
+        let digests = BTreeMap::from([("value".to_owned(), own.schema.digest())]);
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
         Ok(Self {
             pipeline,
             pipeline_id,
             pipeline_file_hash,
             apply_sequence: 0,
-            schema,
+            own,
             columns,
             registries,
             store,
@@ -157,7 +157,7 @@ impl Ingest {
             pipeline_id,
             pipeline_file_hash,
             apply_sequence,
-            schema,
+            own,
             columns,
             registries,
             store,
@@ -165,7 +165,9 @@ impl Ingest {
             salt,
             origin,
         } = config;
-        let making = Making::new(schema.reader(), schema, columns, salt);
+        let schema = own.schema.clone();
+        let judged = columns::Versions::new(&pipeline, own, columns);
+        let making = Making::new(Arc::clone(judged.own()), schema, United::of(judged.own()), salt);
         let ingest = Self {
             schemas: Schemas::new(registries, pipeline.value.format),
             pipeline: Arc::new(pipeline),
@@ -174,7 +176,7 @@ impl Ingest {
             apply_sequence,
             store,
             clock,
-            versions: Mutex::new(Versions::new(Arc::new(making))),
+            versions: Mutex::new(Versions::new(Arc::new(making), judged)),
             origin,
             scratch: Mutex::default(),
         };
@@ -201,6 +203,15 @@ impl Ingest {
     /// can't be columns is taken out: its records are dead letters.
     pub(crate) fn making(&self, known: &mut Known) -> Arc<Making> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner).meet(&self.pipeline, known)
+    }
+
+    /// Judges what was registered since, where records name a version that has no verdict: it must not depend on which comes first.
+    pub(crate) async fn judge_newer(&self, known: &Known) -> Result<(), Error> {
+        let versions = || self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(own) = versions().unjudged(&self.pipeline, known) else { return Ok(()) };
+        let listed = self.schemas.versions(&self.pipeline, &own).await?;
+        versions().judge(&self.pipeline, &listed);
+        Ok(())
     }
 
     fn new_scratch(&self) -> Result<Scratch, Error> {

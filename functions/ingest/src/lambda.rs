@@ -96,6 +96,7 @@ async fn handle(ingest: &Ingest, bodies: &Bodies, context: &lambda_runtime::Cont
                 duplicates_in_event = outcome.duplicates_in_event,
                 dead_letters = outcome.dead_letters,
                 filtered = ?outcome.filtered,
+                records_with_unknown_fields = outcome.records_with_unknown_fields,
                 staged = ?outcome.staged,
                 already_stored = outcome.already_stored,
                 "staged"

@@ -22,6 +22,8 @@ pub struct Outcome {
     pub dead_letter_keys: Vec<String>,
     /// Records that made no row by choice, by reason.
     pub filtered: BTreeMap<Filtered, u64>,
+    /// Records of which fields were left out that the schema does not know (`unknown_fields = "ignore"`): their other fields are rows.
+    pub records_with_unknown_fields: u64,
     /// The answer to Lambda.
     pub response: Response,
 }

@@ -95,7 +95,15 @@ impl Ingest {
         let Scratch { reader, writers, tables } = &mut scratch;
         let event = reader.read(body)?;
         let source = self.check(&event)?;
-        let mut known = self.schemas.look_up(&named(writers, &event), event.names_schemas(), within).await?;
+        let (named, is_unwrapped) = (named(writers, &event), event.names_schemas());
+        // Boxed, for it holds the futures of the registries.
+        let asked = Box::pin(async {
+            let known = self.schemas.look_up(&named, is_unwrapped).await?;
+            self.judge_newer(&known).await?;
+            Ok::<_, Error>(known)
+        });
+        let late = |_| Error::NoAnswer { waited_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX) };
+        let mut known = tokio::time::timeout(within, asked).await.map_err(late)??;
         self.prepare(&mut known, writers, tables)?;
         let staged = self.plan_event(&event, &source, &known, writers, tables, minute)?;
         self.keep(scratch);
@@ -170,7 +178,7 @@ impl Ingest {
         }
 
         let rows = tables.finish()?;
-        let outcome = outcome(event, &coverage);
+        let outcome = Outcome { records_with_unknown_fields: tables.take_ignoring(), ..outcome(event, &coverage) };
         let key = StagedKey { pipeline: self.pipeline_id.clone(), minute, hash: hasher.finish(&coverage) };
         let footer = Footer {
             schemas: writers.versions(),
@@ -340,6 +348,7 @@ fn outcome(event: &Event<'_>, coverage: &Coverage) -> Outcome {
         dead_letters,
         dead_letter_keys: Vec::new(),
         filtered,
+        records_with_unknown_fields: 0,
         response: Response::default(),
     }
 }

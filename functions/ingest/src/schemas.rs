@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
+use codec::columns::{Own, Reading};
 use codec::framing::{Message, Reference};
 use codec::payload::Schema;
 use codec::written::Written;
@@ -18,26 +18,34 @@ use crate::Error;
 /// Compiled schemas that are kept for events to come. A topic is written with a few, and each takes as much as some megabytes.
 const KEPT_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(99);
 
-/// Schemas that the records of one event may name. Whoever names more names at random, and each is asked for.
-pub(crate) const NAMED_MAX: usize = 1000;
+/// Schemas that are asked for at once.
+const ASKED_MAX: usize = 1000;
 
-/// A version of a schema.
-#[derive(Debug)]
+/// Schemas that the records of one event may be written with; those that nobody knows hide none. More are hardly a topic's.
+const WRITTEN_MAX: usize = 1000;
+
+/// The newest versions of a schema that are judged before there is an event. A schema that has more is not evolved, but generated.
+const VERSIONS_MAX: usize = 100;
+
+/// A schema that records name.
+#[derive(Clone, Debug)]
 pub(crate) struct Version {
-    pub(crate) written: Written,
+    pub(crate) written: Arc<Written>,
     /// Its number in the registry, where that says one.
     pub(crate) number: Option<u32>,
+    /// What its records are read as, where that is not what those of the pipeline's own schema are.
+    pub(crate) reading: Option<Arc<Reading>>,
 }
 
 /// What registries say of the schemas that an event names: each is there, or its records are dead letters.
-pub(crate) type Known = BTreeMap<Reference, Result<Arc<Version>, Rejected>>;
+pub(crate) type Known = BTreeMap<Reference, Result<Version, Rejected>>;
 
 /// Looks schemas up.
 #[derive(Debug)]
 pub(crate) struct Schemas {
     registries: Arc<Registries>,
     format: Format,
-    compiled: Mutex<LruCache<Reference, Result<Arc<Version>, Rejected>>>,
+    compiled: Mutex<LruCache<Reference, Result<Version, Rejected>>>,
 }
 
 impl Schemas {
@@ -62,14 +70,8 @@ impl Schemas {
     ///
     /// # Errors
     /// [`Error::NoRegistry`] where it does and we don't: all of its records would be dead letters for it.
-    /// [`Error::Registries`] where a registry's failure says nothing of a schema, [`Error::NoAnswer`] when time is up. Nothing is
-    /// known then, and the event comes again.
-    pub(crate) async fn look_up(
-        &self,
-        references: &BTreeSet<Reference>,
-        is_unwrapped: bool,
-        within: Duration,
-    ) -> Result<Known, Error> {
+    /// [`Error::Registries`] where a registry's failure says nothing of a schema. Nothing is known then, and the event comes again.
+    pub(crate) async fn look_up(&self, references: &BTreeSet<Reference>, is_unwrapped: bool) -> Result<Known, Error> {
         let (mut known, others) = self.remembered(references);
         if others.is_empty() {
             return Ok(known);
@@ -78,15 +80,29 @@ impl Schemas {
             let needs = "the mapping that hands these records over names schemas of one".to_owned();
             return Err(Error::NoRegistry { needs });
         }
-        let wanted: BTreeSet<Wanted> = others.into_iter().map(Wanted::Named).collect();
-        let answers = tokio::time::timeout(within, self.registries.schemas(wanted)).await;
-        let late = |_| Error::NoAnswer { waited_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX) };
-        for (wanted, answer) in answers.map_err(late)?? {
+        let mut others = others.into_iter().peekable();
+        while others.peek().is_some() {
+            let wanted: BTreeSet<Wanted> = others.by_ref().take(ASKED_MAX).map(Wanted::Named).collect();
+            self.ask(wanted, &mut known).await?;
+        }
+        Ok(known)
+    }
+
+    async fn ask(&self, wanted: BTreeSet<Wanted>, known: &mut Known) -> Result<(), Error> {
+        let mut written = known.values().filter(|found| found.is_ok()).count();
+        for (wanted, answer) in self.registries.schemas(wanted).await? {
             let Wanted::Named(reference) = wanted else { continue };
             let found = match answer {
+                Ok(_) if written >= WRITTEN_MAX => {
+                    Err(unknown(format!("the records of its event are written with more than {WRITTEN_MAX} schemas")))
+                }
                 Ok(schema) => {
-                    let version = Written::compile(&schema, self.format)
-                        .map(|written| Arc::new(Version { written, number: schema.version }));
+                    written += 1;
+                    let version = Written::compile(&schema, self.format).map(|written| Version {
+                        written: Arc::new(written),
+                        number: schema.version,
+                        reading: None,
+                    });
                     let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
                     compiled.put(reference, version.clone());
                     version
@@ -96,7 +112,12 @@ impl Schemas {
             };
             known.insert(reference, found);
         }
-        Ok(known)
+        Ok(())
+    }
+
+    /// The versions that there are of a schema, as [`versions`] has them.
+    pub(crate) async fn versions(&self, pipeline: &Pipeline, own: &Schema) -> Result<Vec<(u32, Schema)>, Error> {
+        versions(pipeline, own, &self.registries).await
     }
 }
 
@@ -105,15 +126,16 @@ pub(crate) fn unknown(message: String) -> Rejected {
     Rejected { class: Class::UnknownSchema, path: String::new(), message }
 }
 
-/// The pipeline's own schema: of a file, of its columns, or the newest version of a name.
+/// The pipeline's own schema: of a file, of its columns, or the newest version of a name, beside which are the others that its
+/// registry lists.
 ///
 /// # Errors
 /// [`Error::Decode`] for a file's, [`Error::Registries`] where a registry can't be asked, [`Error::Schema`] where it has no such
 /// schema, or one that can't be the pipeline's.
-pub async fn own_schema(pipeline: &Pipeline, registries: &Registries) -> Result<Schema, Error> {
+pub async fn own_schema(pipeline: &Pipeline, registries: &Registries) -> Result<Own, Error> {
     let value = &pipeline.value;
     let resolved::Schema::Registered { name, message, .. } = &value.schema else {
-        return Ok(Schema::of(pipeline)?);
+        return Ok(Own::alone(Schema::of(pipeline)?));
     };
     let unusable = |why: String| Error::Schema { name: name.clone(), why };
     let newest = match registries.schema(&Wanted::Latest(name.clone())).await {
@@ -124,5 +146,24 @@ pub async fn own_schema(pipeline: &Pipeline, registries: &Registries) -> Result<
     let schema = Written::compile(&newest, value.format)
         .and_then(|written| written.schema(Message::Unsaid, message.as_deref()))
         .map_err(|rejected| unusable(rejected.message))?;
-    Ok(schema)
+    let versions = versions(pipeline, &schema, registries).await?;
+    Ok(Own { schema, versions })
+}
+
+/// The newest versions of the pipeline's schema that its registry lists, the newest first; none where it is in no registry. What can't
+/// be used, or is another record's, is left out: whoever names it is told.
+async fn versions(pipeline: &Pipeline, own: &Schema, registries: &Registries) -> Result<Vec<(u32, Schema)>, Error> {
+    let resolved::Schema::Registered { name, .. } = &pipeline.value.schema else { return Ok(Vec::new()) };
+    let listed = match registries.versions(name, VERSIONS_MAX).await {
+        Ok(listed) => listed,
+        Err(registry::Error::NotFound { .. }) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let format = pipeline.value.format;
+    let named = (format == Format::Protobuf).then(|| own.name());
+    let usable = listed.into_iter().filter_map(|(number, version)| {
+        let schema = Written::compile(&version, format).ok()?.schema(Message::Unsaid, named).ok()?;
+        (schema.name() == own.name()).then_some((number, schema))
+    });
+    Ok(usable.collect())
 }

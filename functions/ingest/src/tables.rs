@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use codec::columns::{self, Columns};
-use codec::payload::{Decoder, Filter, Reader, Schema};
+use arrow::array::ArrayRef;
+use codec::columns::{self, Arrangement, Reading, United};
+use codec::payload::{Decoder, Filter, Schema};
 use codec::routing::{self, Router};
 use codec::texts::Texts;
 use codec::{Class, Rejected};
@@ -38,68 +39,93 @@ const ROWS_EACH: usize = 64;
 pub(crate) struct Making {
     /// What the footer, which is of all tables, says of the columns.
     pub(crate) footer: Vec<footer::Column>,
-    /// What columns are made of.
-    pub(crate) reader: Reader,
-    /// The pipeline's own.
+    /// The pipeline's own schema, and what its records are read as.
     pub(crate) schema: Schema,
-    pub(crate) columns: columns::Tables,
-    pub(crate) salt: Option<Secret>,
+    pub(crate) own: Arc<Reading>,
+    /// The columns of that and of the versions that were met.
+    united: United,
+    salt: Option<Secret>,
 }
 
 impl Making {
-    pub(crate) fn new(reader: Reader, schema: Schema, columns: columns::Tables, salt: Option<Secret>) -> Self {
-        let former = columns::former_sources(&reader, &columns.columns);
+    pub(crate) fn new(own: Arc<Reading>, schema: Schema, united: United, salt: Option<Secret>) -> Self {
+        let columns = &united.tables;
         let column = |column: &columns::Column| footer::Column {
             name: column.name.clone(),
             source: column.source.clone(),
             source_name: column.source_name.clone(),
-            former: former.get(&column.source).cloned().unwrap_or_default(),
+            former: united.former.get(&column.source).cloned().unwrap_or_default(),
             data_type: column.data_type.to_string(),
             required: columns.requires(&column.name),
         };
         let footer = columns.columns.columns.iter().map(column).collect();
-        Self { footer, reader, schema, columns, salt }
+        Self { footer, schema, own, united, salt }
     }
 
-    /// The same with the columns that records of other versions bring.
-    pub(crate) fn with(&self, reader: Reader, columns: columns::Tables) -> Self {
-        Self::new(reader, self.schema.clone(), columns, self.salt.clone())
-    }
-
-    /// The columns of a table.
-    fn columns(&self, table: &str) -> &Columns {
-        self.columns.of(table.rsplit_once('.').map_or(table, |(_, name)| name))
+    /// The same with the columns that records of another version bring, if any. They are called as they are among all that are judged,
+    /// in whatever order they are met.
+    pub(crate) fn with(&self, reading: &Reading, judged: &columns::Versions) -> Result<Option<Self>, Rejected> {
+        let mut united = self.united.clone();
+        united.add(reading)?;
+        judged.name(&mut united);
+        Ok((united != self.united)
+            .then(|| Self::new(Arc::clone(&self.own), self.schema.clone(), united, self.salt.clone())))
     }
 
     fn target(&self, table: &str) -> Result<Target, Error> {
-        let columns = self.columns(table);
-        let decoder = self.decoder(table, &self.schema)?;
+        let columns = self.united.tables.of(unqualified(table));
+        let decoding = self.decoding(table, &self.own, &self.schema)?;
         let texts = Texts::new(columns, self.salt.as_ref())?;
         // The other fields of a record are always there.
         let timestamp_required = columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
-        Ok(Target::new(table.to_owned(), decoder, texts, timestamp_required))
+        Ok(Target::new(table.to_owned(), decoding, texts, timestamp_required))
     }
 
     /// What makes rows of a table of what was written with a schema.
-    fn decoder(&self, table: &str, writer: &Schema) -> Result<Decoder, codec::Error> {
-        self.reader.decoder(writer, self.columns(table), self.salt.as_ref())
+    fn decoding(&self, table: &str, reading: &Reading, writer: &Schema) -> Result<Decoding, codec::Error> {
+        let table = unqualified(table);
+        Ok(Decoding {
+            decoder: reading.reader.decoder(writer, reading.tables.of(table), self.salt.as_ref())?,
+            arrangement: self.united.arrangement(reading, table),
+        })
     }
 
     /// What is asked of records that were written with a schema, before they are rows.
-    fn writer(&self, pipeline: &Pipeline, schema: Schema) -> Result<Writer, codec::Error> {
+    fn writer(&self, pipeline: &Pipeline, reading: Arc<Reading>, schema: Schema) -> Result<Writer, codec::Error> {
+        let (reader, tables) = (&reading.reader, &reading.tables);
         let route = pipeline.route.as_ref();
         Ok(Writer {
             digest: schema.digest(),
-            filter: self.reader.filter(&schema, &self.columns.columns)?,
-            router: route.map(|route| Router::new(route, &self.reader, &schema, &self.columns)).transpose()?,
+            filter: reader.filter(&schema, &tables.columns)?,
+            router: route.map(|route| Router::new(route, reader, &schema, tables)).transpose()?,
+            reading,
             schema,
         })
+    }
+}
+
+/// A table's name without its namespace.
+fn unqualified(table: &str) -> &str {
+    table.rsplit_once('.').map_or(table, |(_, name)| name)
+}
+
+/// What reads the payloads of a writer into columns of its own, and how these stand in the table's.
+pub(crate) struct Decoding {
+    pub(crate) decoder: Decoder,
+    pub(crate) arrangement: Arrangement,
+}
+
+impl Decoding {
+    /// The rows since the last batch, in the table's columns.
+    pub(crate) fn finish(&mut self) -> Result<Vec<ArrayRef>, codec::Error> {
+        self.arrangement.of(&self.decoder.finish()?)
     }
 }
 
 /// A schema that payloads are written with, and what is asked of such payloads.
 struct Writer {
     schema: Schema,
+    reading: Arc<Reading>,
     digest: String,
     filter: Option<Filter>,
     router: Option<Router>,
@@ -135,7 +161,7 @@ struct Rows {
 
 impl Tables {
     pub(crate) fn new(making: Arc<Making>, pipeline: Arc<Pipeline>) -> Result<Self, Error> {
-        let own = making.writer(&pipeline, making.schema.clone())?;
+        let own = making.writer(&pipeline, Arc::clone(&making.own), making.schema.clone())?;
         let only = pipeline.route.is_none().then(|| pipeline.table.name.to_string());
         let mut tables = Self {
             making,
@@ -166,14 +192,19 @@ impl Tables {
 
     /// The full name of what records are read as.
     pub(crate) fn reader_name(&self) -> &str {
-        self.making.reader.name()
+        self.making.own.reader.name()
     }
 
-    /// The number of a schema that payloads are written with; why they can't be read as the pipeline's, where they can't.
+    /// The number of a schema that payloads are written with, and read as this or else as those of the pipeline's own are; why they
+    /// can't be, where they can't.
     ///
     /// # Errors
     /// [`Error::Decode`] for anything else.
-    pub(crate) fn writer(&mut self, schema: Schema) -> Result<Result<usize, Rejected>, Error> {
+    pub(crate) fn writer(
+        &mut self,
+        schema: Schema,
+        reading: Option<&Arc<Reading>>,
+    ) -> Result<Result<usize, Rejected>, Error> {
         let digest = schema.digest();
         if let Some(known) = self.writers.iter().position(|known| known.digest == digest) {
             return Ok(Ok(known));
@@ -181,9 +212,11 @@ impl Tables {
         let making = Arc::clone(&self.making);
         // Tables differ in what they require, and not in what fills their columns.
         let table = self.only.clone().unwrap_or_default();
-        let made =
-            making.decoder(&table, &schema).and_then(|decoder| Ok((decoder, making.writer(&self.pipeline, schema)?)));
-        let (decoder, writer) = match made {
+        let reading = reading.unwrap_or(&making.own);
+        let made = making
+            .decoding(&table, reading, &schema)
+            .and_then(|decoding| Ok((decoding, making.writer(&self.pipeline, Arc::clone(reading), schema)?)));
+        let (decoding, writer) = match made {
             Ok(made) => made,
             Err(error) => return Ok(Err(error.unlike()?)),
         };
@@ -192,7 +225,7 @@ impl Tables {
         if self.only.is_some()
             && let Some(target) = self.targets.first_mut()
         {
-            target.add(number, decoder);
+            target.add(number, decoding);
             self.decoders += 1;
         }
         Ok(Ok(number))
@@ -264,7 +297,7 @@ impl Tables {
             && !target.reads(writer)
             && let Some(writer_of) = self.writers.get(writer)
         {
-            target.add(writer, self.making.decoder(&target.table, &writer_of.schema)?);
+            target.add(writer, self.making.decoding(&target.table, &writer_of.reading, &writer_of.schema)?);
             self.decoders += 1;
         }
         Ok(match (self.targets.get_mut(number), self.rows.get_mut(number)) {
@@ -272,6 +305,11 @@ impl Tables {
             // Each target is used before.
             _ => Fate::Filtered(Filtered::Filter),
         })
+    }
+
+    /// Takes the number of records since the last time that had fields which their schemas do not know, and which were left out.
+    pub(crate) fn take_ignoring(&mut self) -> u64 {
+        self.targets.iter_mut().map(Target::take_ignoring).sum()
     }
 
     /// The rows of each table that has some, in the order in which the tables were met.

@@ -6,7 +6,6 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::interleave;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use codec::Rejected;
-use codec::payload::Decoder;
 use codec::texts::Texts;
 use model::coverage::Filtered;
 use staging::record_columns;
@@ -15,13 +14,14 @@ use crate::Error;
 use crate::event::Record;
 use crate::ingest::TIMESTAMP_SOURCE;
 use crate::plan::Fate;
+use crate::tables::Decoding;
 use crate::writers::OWN;
 
 /// Makes rows of one table.
 pub(crate) struct Target {
     pub(crate) table: String,
-    /// For each writer that it has met what reads its payloads, by the writer's number. All of them make the same columns.
-    decoders: Vec<Option<Decoder>>,
+    /// For each writer that it has met what reads its payloads, by the writer's number. All of them come to the same columns.
+    decodings: Vec<Option<Decoding>>,
     /// The writers of the rows since the last batch, and how many rows in a row are each's.
     runs: Vec<(usize, usize)>,
     texts: Texts,
@@ -31,26 +31,26 @@ pub(crate) struct Target {
 
 impl Target {
     /// `timestamp_required` is whether a record without a timestamp lacks a required column.
-    pub(crate) fn new(table: String, own: Decoder, texts: Texts, timestamp_required: bool) -> Self {
-        let mut fields: Vec<FieldRef> = own.schema().fields().to_vec();
+    pub(crate) fn new(table: String, own: Decoding, texts: Texts, timestamp_required: bool) -> Self {
+        let mut fields: Vec<FieldRef> = own.arrangement.fields().to_vec();
         fields.extend(texts.fields().cloned().map(Arc::new));
         fields.extend(record_columns::fields());
         let schema = Arc::new(Schema::new(fields));
-        Self { table, decoders: vec![Some(own)], runs: Vec::new(), texts, schema, timestamp_required }
+        Self { table, decodings: vec![Some(own)], runs: Vec::new(), texts, schema, timestamp_required }
     }
 
     /// Whether it reads a writer's payloads.
     pub(crate) fn reads(&self, writer: usize) -> bool {
-        matches!(self.decoders.get(writer), Some(Some(_)))
+        matches!(self.decodings.get(writer), Some(Some(_)))
     }
 
     /// Reads a writer's payloads from now on.
-    pub(crate) fn add(&mut self, writer: usize, decoder: Decoder) {
-        if self.decoders.len() <= writer {
-            self.decoders.resize_with(writer + 1, || None);
+    pub(crate) fn add(&mut self, writer: usize, decoding: Decoding) {
+        if self.decodings.len() <= writer {
+            self.decodings.resize_with(writer + 1, || None);
         }
-        if let Some(place) = self.decoders.get_mut(writer) {
-            *place = Some(decoder);
+        if let Some(place) = self.decodings.get_mut(writer) {
+            *place = Some(decoding);
         }
     }
 
@@ -73,7 +73,9 @@ impl Target {
         {
             return Fate::Dead(rejected);
         }
-        let Some(Some(decoder)) = self.decoders.get_mut(writer) else { return Fate::Filtered(Filtered::Filter) };
+        let Some(Some(Decoding { decoder, .. })) = self.decodings.get_mut(writer) else {
+            return Fate::Filtered(Filtered::Filter);
+        };
         let before = decoder.rows();
         if let Err(rejected) = decoder.decode_beside(payload, self.texts.bytes()) {
             return Fate::Dead(rejected);
@@ -111,6 +113,11 @@ impl Target {
         Some(Rejected { class, path: TIMESTAMP_SOURCE.to_owned(), message })
     }
 
+    /// Takes the number of records with fields that no column was made of for want of a schema, since it was last taken.
+    pub(crate) fn take_ignoring(&mut self) -> u64 {
+        self.decodings.iter_mut().flatten().map(|decoding| decoding.decoder.take_ignoring()).sum()
+    }
+
     /// The rows taken since the last batch.
     pub(crate) fn batch(&mut self, rows: record_columns::Builder) -> Result<RecordBatch, Error> {
         let mut columns = self.payloads()?;
@@ -124,30 +131,30 @@ impl Target {
         let runs = std::mem::take(&mut self.runs);
         if let [] | [_] = runs[..] {
             let writer = runs.first().map_or(OWN, |(writer, _)| *writer);
-            let Some(Some(decoder)) = self.decoders.get_mut(writer) else { return Ok(Vec::new()) };
-            return Ok(decoder.finish()?.columns().to_vec());
+            let Some(Some(decoding)) = self.decodings.get_mut(writer) else { return Ok(Vec::new()) };
+            return Ok(decoding.finish()?);
         }
-        let mut batches: Vec<RecordBatch> = Vec::new();
+        let mut batches: Vec<Vec<ArrayRef>> = Vec::new();
         // For each writer its batch, and how many of the batch's rows have their place.
-        let mut placed: Vec<Option<(usize, usize)>> = vec![None; self.decoders.len()];
+        let mut placed: Vec<Option<(usize, usize)>> = vec![None; self.decodings.len()];
         let mut places = Vec::with_capacity(runs.iter().map(|(_, count)| count).sum());
         for (writer, count) in runs {
-            let (Some(place), Some(Some(decoder))) = (placed.get_mut(writer), self.decoders.get_mut(writer)) else {
+            let (Some(place), Some(Some(decoding))) = (placed.get_mut(writer), self.decodings.get_mut(writer)) else {
                 continue;
             };
             let (batch, taken) = match place {
                 Some(known) => known,
                 None => {
-                    batches.push(decoder.finish()?);
+                    batches.push(decoding.finish()?);
                     place.insert((batches.len() - 1, 0))
                 }
             };
             places.extend((*taken..*taken + count).map(|row| (*batch, row)));
             *taken += count;
         }
-        let width = batches.first().map_or(0, RecordBatch::num_columns);
+        let width = batches.first().map_or(0, Vec::len);
         let column = |index: usize| {
-            let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(index).as_ref()).collect();
+            let parts: Vec<&dyn Array> = batches.iter().filter_map(|batch| Some(batch.get(index)?.as_ref())).collect();
             Ok(interleave(&parts, &places)?)
         };
         (0..width).map(column).collect()

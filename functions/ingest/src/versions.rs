@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use codec::Rejected;
-use codec::columns;
+use codec::columns::{self, Reading};
 use codec::framing::{Message, Reference};
-use pipeline::resolved::{Format, Pipeline, UnknownFields};
+use codec::payload::Schema;
+use pipeline::resolved::{self, Format, Pipeline, UnknownFields};
 
-use crate::schemas::Known;
+use crate::schemas::{Known, Version};
 use crate::tables::Making;
 
 /// Versions that are remembered as met. One that is forgotten is looked at again, and brings nothing new.
@@ -17,13 +18,36 @@ const MET_MAX: usize = 1000;
 /// What rows are made by, as more versions of the schema are met. Columns only come.
 pub(crate) struct Versions {
     making: Arc<Making>,
+    judged: columns::Versions,
     /// The schemas that were looked at, and why those can't be read that can't.
-    met: HashMap<Reference, Option<Rejected>>,
+    met: HashMap<Reference, Result<Arc<Reading>, Rejected>>,
 }
 
 impl Versions {
-    pub(crate) fn new(making: Arc<Making>) -> Self {
-        Self { making, met: HashMap::new() }
+    pub(crate) fn new(making: Arc<Making>, judged: columns::Versions) -> Self {
+        Self { making, judged, met: HashMap::new() }
+    }
+
+    /// The pipeline's own schema, where its registry may list versions of it that have no verdict: some of those that an event names.
+    pub(crate) fn unjudged(&self, pipeline: &Pipeline, known: &Known) -> Option<Schema> {
+        let is_listed = matches!(pipeline.value.schema, resolved::Schema::Registered { .. });
+        if !is_listed || pipeline.table.unknown_fields != UnknownFields::Add {
+            return None;
+        }
+        let is_new = |(reference, found): (&Reference, &Result<Version, Rejected>)| {
+            let Ok(version) = found else { return false };
+            !self.met.contains_key(reference)
+                && self.schema(pipeline, version).is_some_and(|schema| !self.judged.is_judged(&schema))
+        };
+        known.iter().any(is_new).then(|| self.making.schema.clone())
+    }
+
+    /// Judges versions that were registered since, in their order: the newest comes first.
+    pub(crate) fn judge(&mut self, pipeline: &Pipeline, listed: &[(u32, Schema)]) {
+        for (_, version) in listed.iter().rev() {
+            // Its records say so.
+            drop(self.judged.judge(pipeline, version));
+        }
     }
 
     /// See [`crate::Ingest`].
@@ -37,24 +61,27 @@ impl Versions {
         for (reference, found) in known {
             let Ok(version) = found else { continue };
             if !self.met.contains_key(reference) {
-                let named = (pipeline.value.format == Format::Protobuf).then(|| self.making.reader.name());
                 // What is wrong with the schema as a whole, each of its records says.
-                let Ok(schema) = version.written.schema(Message::Unsaid, named) else { continue };
-                let united = columns::united(pipeline, &self.making.reader, &self.making.columns, &schema);
-                let rejected = match united {
-                    Ok(None) => None,
-                    Ok(Some((reader, columns))) => {
-                        self.making = Arc::new(self.making.with(reader, columns));
-                        None
+                let Some(schema) = self.schema(pipeline, version) else { continue };
+                let verdict = self.judged.judge(pipeline, &schema).and_then(|reading| {
+                    if let Some(making) = self.making.with(&reading, &self.judged)? {
+                        self.making = Arc::new(making);
                     }
-                    Err(rejected) => Some(rejected),
-                };
-                self.met.insert(*reference, rejected);
+                    Ok(reading)
+                });
+                self.met.insert(*reference, verdict);
             }
-            if let Some(Some(rejected)) = self.met.get(reference) {
-                *found = Err(rejected.clone());
+            match self.met.get(reference) {
+                Some(Ok(reading)) => version.reading = Some(Arc::clone(reading)),
+                Some(Err(rejected)) => *found = Err(rejected.clone()),
+                None => {}
             }
         }
         Arc::clone(&self.making)
+    }
+
+    fn schema(&self, pipeline: &Pipeline, version: &Version) -> Option<Schema> {
+        let named = (pipeline.value.format == Format::Protobuf).then(|| self.making.own.reader.name());
+        version.written.schema(Message::Unsaid, named).ok()
     }
 }

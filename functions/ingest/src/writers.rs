@@ -10,7 +10,7 @@ use staging::footer::SchemaVersion;
 
 use crate::Error;
 use crate::event::{Event, Record};
-use crate::schemas::{Known, NAMED_MAX, unknown};
+use crate::schemas::Known;
 use crate::tables::Tables;
 
 /// The pipeline's own schema among the writers of [`Tables`].
@@ -71,9 +71,7 @@ impl Writers {
             // Most are their neighbour's.
             if last != Some(reference) && !self.is_own(reference) {
                 last = Some(reference);
-                if references.len() < NAMED_MAX {
-                    references.insert(reference);
-                }
+                references.insert(reference);
             }
         }
         references
@@ -130,17 +128,13 @@ impl Writers {
                                 let named = (self.format == Format::Protobuf).then(|| tables.reader_name());
                                 let schema = version.written.schema(message, named);
                                 let found = match schema {
-                                    Ok(schema) => tables.writer(schema)?,
+                                    Ok(schema) => tables.writer(schema, version.reading.as_ref())?,
                                     Err(rejected) => Err(rejected),
                                 };
                                 self.found.insert(place, found.clone());
                                 found
                             }
                             (None, Some(Err(rejected))) => Err(rejected.clone()),
-                            (None, None) if known.len() >= NAMED_MAX => {
-                                let message = format!("the records of its event name more than {NAMED_MAX} schemas");
-                                Err(unknown(message))
-                            }
                             (None, None) => return Err(Error::Unasked { reference: reference.to_string() }),
                         };
                         if found.is_ok() {

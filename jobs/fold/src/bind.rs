@@ -48,6 +48,10 @@ impl Binding {
         Self(records.chain(columns).filter_map(|(source, name)| Some((source.to_owned(), top(name)?))).collect())
     }
 
+    pub(crate) const fn of(bound: BTreeMap<String, i32>) -> Self {
+        Self(bound)
+    }
+
     pub(crate) fn from_property(name: &str, text: &str) -> Result<Self, Error> {
         serde_json::from_str(text).map(Self).map_err(|e| Error::Stopped {
             code: "fold.columns",

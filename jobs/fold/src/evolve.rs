@@ -2,17 +2,23 @@
 //! is widened as Iceberg allows; one that was required becomes optional where values may be missing. Nothing else changes: a
 //! column keeps its id, its name and its place, whatever its source is called now, and nothing is ever removed.
 //!
+//! An object's columns are those of all its tables. Where a table's rows have no value in one that can't be the table's, it is
+//! another's, and left out.
+//!
 //! A column is known by its source. One whose source is new is the column of the source that it was in earlier versions of
 //! the schema, where the table knows one of these; else the one of its name that nothing fills yet; else it is new.
 //! What is inside a column is known by its name.
 
+mod stops;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use iceberg::spec::{ListType, MapType, NestedField, NestedFieldRef, Schema, StructType, TableMetadata, Type};
 use iceberg::{TableRequirement, TableUpdate};
 use model::clock::Timestamp;
-use pipeline::resolved::{RECORD_COLUMNS, Table, TableName};
+use pipeline::resolved::{RECORD_COLUMNS, Table};
 use pipeline::types::Type as ColumnType;
 use staging::footer::{self, Footer};
 use table::schema;
@@ -20,6 +26,7 @@ use table::schema;
 use crate::bind::{self, Binding};
 use crate::error::Error;
 use crate::state::State;
+use stops::{ambiguous, ambiguous_case, misfit, renamed_and_reused, taken, two_columns, unfit};
 
 /// A table's columns as rows are written with.
 #[derive(Clone, Debug)]
@@ -29,14 +36,92 @@ pub(crate) struct Evolved {
     pub(crate) updates: Vec<TableUpdate>,
     /// What nobody may have changed meanwhile.
     pub(crate) requirements: Vec<TableRequirement>,
-    /// What changes, in words.
-    pub(crate) changes: Vec<String>,
+    /// What changes.
+    pub(crate) changes: Vec<Change>,
+    /// Staged columns, by source and type, that are left out, for they have no values and can't be the table's.
+    pub(crate) left_out: BTreeSet<(String, String)>,
+}
+
+/// What becomes of a column, or of a field within one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its names, joined by dots.
+    pub path: String,
+    /// What becomes of it.
+    pub what: What,
+}
+
+/// Kinds of [`Change`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// It is added.
+    Added {
+        /// Its type.
+        data_type: String,
+    },
+    /// Its type is widened.
+    Widened {
+        /// What it was.
+        from: String,
+        /// What it is then.
+        to: String,
+    },
+    /// It was required, and may be null.
+    Optional,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = &self.path;
+        match &self.what {
+            What::Added { data_type } => write!(f, "{path} {data_type} is added"),
+            What::Widened { from, to } => write!(f, "{path} becomes {to}, and was {from}"),
+            What::Optional => write!(f, "{path} becomes optional"),
+        }
+    }
+}
+
+/// What a fold would make of columns.
+#[derive(Debug)]
+pub struct Foreseen {
+    /// What would change.
+    pub changes: Vec<Change>,
+    /// Why it would stop, each with the column.
+    pub stops: Vec<(String, Error)>,
+    /// The ids of the table's fields that columns go to, by the columns' names.
+    pub places: BTreeMap<String, i32>,
+}
+
+/// What a fold would make of columns, were they staged with values. `bound` is what [`crate::bound`] says.
+///
+/// # Errors
+/// [`Error::Stopped`] where a type is not readable, or the columns could not be a table's.
+pub fn foresee(
+    table: &Table,
+    metadata: &TableMetadata,
+    bound: Option<&BTreeMap<String, i32>>,
+    columns: &[footer::Column],
+) -> Result<Foreseen, Error> {
+    let schema = metadata.current_schema();
+    let binding = bound.map_or_else(|| Binding::fresh(schema, columns), |bound| Binding::of(bound.clone()));
+    let mut evolution = Evolution::new(table, metadata, &binding);
+    evolution.follow(&Staged { object: None, columns, without_values: &[] })?;
+    let place = |column: &footer::Column| Some((column.name.clone(), *evolution.bound.get(&column.source)?));
+    let places = columns.iter().filter_map(place).collect();
+    let stops = std::mem::take(&mut evolution.stops);
+    let changes = evolution.finish(schema, metadata)?.changes;
+    Ok(Foreseen { changes, stops, places })
 }
 
 impl Evolved {
     /// A table that stays as it is.
     pub(crate) const fn unchanged(binding: Binding) -> Self {
-        Self { binding, updates: Vec::new(), requirements: Vec::new(), changes: Vec::new() }
+        Self { binding, updates: Vec::new(), requirements: Vec::new(), changes: Vec::new(), left_out: BTreeSet::new() }
+    }
+
+    /// Whether a staged column is left out, for it has no values and can't be the table's.
+    pub(crate) fn leaves_out(&self, column: &footer::Column) -> bool {
+        !self.left_out.is_empty() && self.left_out.contains(&(column.source.clone(), column.data_type.clone()))
     }
 
     /// The table as its rows are written: with the columns that it will have, and all else as it is.
@@ -62,29 +147,35 @@ pub(crate) fn evolve<'f>(
     table: &Table,
     metadata: &TableMetadata,
     binding: &Binding,
-    footers: impl IntoIterator<Item = &'f Footer>,
+    objects: impl IntoIterator<Item = (&'f str, &'f Footer)>,
 ) -> Result<Evolved, Error> {
-    let mut footers: Vec<&Footer> = footers.into_iter().collect();
-    footers.sort_by_key(|footer| std::cmp::Reverse(footer.precedence()));
-    let schema = metadata.current_schema();
-    let mut evolution = Evolution {
-        table,
-        fields: schema.as_struct().fields().to_vec(),
-        keys: schema.identifier_field_ids().collect(),
-        last_id: metadata.last_column_id(),
-        binding: binding.clone(),
-        bound: BTreeMap::new(),
-        changes: Vec::new(),
-    };
-    let mut seen: Vec<&[footer::Column]> = Vec::new();
-    for footer in footers {
+    let mut objects: Vec<(&str, &Footer)> = objects.into_iter().collect();
+    objects.sort_by_key(|(_, footer)| std::cmp::Reverse(footer.precedence()));
+    let mut evolution = Evolution::new(table, metadata, binding);
+    let name = table.name.to_string();
+    let mut seen: Vec<(&[footer::Column], &[u32])> = Vec::new();
+    for (key, footer) in objects {
+        let columns = footer.columns.as_slice();
+        let without_values = footer.table(&name).map_or(&[][..], |table| &table.columns_without_values);
         // Most objects of a fold say the same.
-        if !seen.contains(&footer.columns.as_slice()) {
-            seen.push(&footer.columns);
-            evolution.follow(&footer.columns)?;
+        if !seen.contains(&(columns, without_values)) {
+            seen.push((columns, without_values));
+            evolution.follow(&Staged { object: Some(key), columns, without_values })?;
         }
     }
-    evolution.finish(schema, metadata)
+    if let Some((_, stop)) = evolution.stops.drain(..).next() {
+        return Err(stop);
+    }
+    evolution.finish(metadata.current_schema(), metadata)
+}
+
+/// What an object says of its columns.
+struct Staged<'f> {
+    /// Its key; none where nothing is staged yet.
+    object: Option<&'f str>,
+    columns: &'f [footer::Column],
+    /// The places of those that the table's rows have no value in.
+    without_values: &'f [u32],
 }
 
 struct Evolution<'a> {
@@ -96,43 +187,55 @@ struct Evolution<'a> {
     binding: Binding,
     /// What objects of this fold have bound.
     bound: BTreeMap<String, i32>,
-    changes: Vec<String>,
+    changes: Vec<Change>,
+    left_out: BTreeSet<(String, String)>,
+    /// Why the fold can't go on, each with the column.
+    stops: Vec<(String, Error)>,
 }
 
-impl Evolution<'_> {
-    fn follow(&mut self, columns: &[footer::Column]) -> Result<(), Error> {
-        let mut filled: BTreeSet<i32> = BTreeSet::new();
-        let columns: Vec<&footer::Column> =
-            columns.iter().filter(|column| !bind::is_left_out(self.table, column)).collect();
-        for column in &columns {
-            // Its earlier name is another field's now: which of them the table's column is, depends on who is asked.
-            if let Some(other) = columns.iter().find(|other| column.former.contains(&other.source)) {
-                return Err(renamed_and_reused(&self.table.name, column, other));
-            }
+impl<'a> Evolution<'a> {
+    fn new(table: &'a Table, metadata: &TableMetadata, binding: &Binding) -> Self {
+        let schema = metadata.current_schema();
+        Self {
+            table,
+            fields: schema.as_struct().fields().to_vec(),
+            keys: schema.identifier_field_ids().collect(),
+            last_id: metadata.last_column_id(),
+            binding: binding.clone(),
+            bound: BTreeMap::new(),
+            changes: Vec::new(),
+            left_out: BTreeSet::new(),
+            stops: Vec::new(),
         }
-        for column in columns {
+    }
+
+    fn change(&mut self, path: impl Into<String>, what: What) {
+        self.changes.push(Change { path: path.into(), what });
+    }
+
+    /// Takes in what an object says of its columns; what can't be the table's is in `stops`, unless it has no values.
+    fn follow(&mut self, staged: &Staged<'_>) -> Result<(), Error> {
+        let mut filled: BTreeSet<i32> = BTreeSet::new();
+        let columns = (0_u32..).zip(staged.columns).filter(|(_, column)| !bind::is_left_out(self.table, column));
+        let columns: Vec<(bool, &footer::Column)> =
+            columns.map(|(place, column)| (staged.without_values.contains(&place), column)).collect();
+        for (is_empty, column) in &columns {
             let data_type: ColumnType = bind::data_type(column)?;
-            let place = match self.place_of(column)? {
-                Some(place) => place,
-                None => {
-                    self.add(column, &data_type)?;
-                    continue;
-                }
+            let before = is_empty.then(|| (self.binding.clone(), self.bound.clone(), self.changes.len(), self.last_id));
+            // Its earlier name is another field's now: which of them the table's column is, depends on who is asked.
+            let reused = columns.iter().find(|(is_empty, other)| !is_empty && column.former.contains(&other.source));
+            let taken = match reused {
+                Some((_, other)) => Err(renamed_and_reused(&self.table.name, column, other)),
+                None => self.take(column, &data_type, staged.object, &mut filled),
             };
-            let Some(field) = self.fields.get(place).cloned() else { continue };
-            if !filled.insert(field.id) {
-                return Err(taken(&self.table.name, column, &field.name));
-            }
-            let mut field = NestedField::clone(&field);
-            if let Some(wider) = self.widened(&field.name.clone(), &field.field_type, &data_type)? {
-                field.field_type = Box::new(wider);
-            }
-            if field.required && !column.required && self.may_lack(&field, column) {
-                field.required = false;
-                self.changes.push(format!("{} becomes optional", field.name));
-            }
-            if let Some(place) = self.fields.get_mut(place) {
-                *place = Arc::new(field);
+            match (taken, before) {
+                (Ok(()), _) => {}
+                (Err(_), Some((binding, bound, changes, last_id))) => {
+                    (self.binding, self.bound, self.last_id) = (binding, bound, last_id);
+                    self.changes.truncate(changes);
+                    self.left_out.insert((column.source.clone(), column.data_type.clone()));
+                }
+                (Err(stop), None) => self.stops.push((column.name.clone(), stop)),
             }
         }
         // Rows of such an object have no value for what it does not name.
@@ -141,9 +244,40 @@ impl Evolution<'_> {
             if field.required && is_ours && !filled.contains(&field.id) && !self.keys.contains(&field.id) {
                 let mut optional = NestedField::clone(field);
                 optional.required = false;
-                self.changes.push(format!("{} becomes optional", field.name));
+                self.changes.push(Change { path: field.name.clone(), what: What::Optional });
                 *field = Arc::new(optional);
             }
+        }
+        Ok(())
+    }
+
+    /// Takes in one column: the table's, or a new one.
+    fn take(
+        &mut self,
+        column: &footer::Column,
+        data_type: &ColumnType,
+        object: Option<&str>,
+        filled: &mut BTreeSet<i32>,
+    ) -> Result<(), Error> {
+        let Some(place) = self.place_of(column)? else { return self.add(column, data_type) };
+        let Some(field) = self.fields.get(place).cloned() else { return Ok(()) };
+        if filled.contains(&field.id) {
+            return Err(taken(&self.table.name, column, &field.name));
+        }
+        if let Some(misfit) = misfit(&field.field_type, data_type, &field.name) {
+            return Err(unfit(&self.table.name, column, object, &misfit));
+        }
+        let mut field = NestedField::clone(&field);
+        if let Some(wider) = self.widened(&field.name.clone(), &field.field_type, data_type)? {
+            field.field_type = Box::new(wider);
+        }
+        if field.required && !column.required && self.may_lack(&field, column) {
+            field.required = false;
+            self.change(field.name.clone(), What::Optional);
+        }
+        filled.insert(field.id);
+        if let Some(place) = self.fields.get_mut(place) {
+            *place = Arc::new(field);
         }
         Ok(())
     }
@@ -192,7 +326,7 @@ impl Evolution<'_> {
 
     fn add(&mut self, column: &footer::Column, data_type: &ColumnType) -> Result<(), Error> {
         let id = self.next_id();
-        self.changes.push(format!("{} {data_type} is added", column.name));
+        self.change(&column.name, What::Added { data_type: data_type.to_string() });
         let data_type = self.fresh(data_type);
         // Optional, whatever the file says: the rows that are there have no value for it.
         let field = NestedField::optional(id, &column.name, data_type);
@@ -226,12 +360,12 @@ impl Evolution<'_> {
         schema::iceberg_type(data_type, &mut || self.next_id())
     }
 
-    /// A type that holds what both hold; nothing where the table's does. One that can't be joined stays: the rows say so.
+    /// A type that holds what both hold, of which one does ([`misfit`]); nothing where the table's does.
     fn widened(&mut self, path: &str, there: &Type, incoming: &ColumnType) -> Result<Option<Type>, Error> {
         Ok(match (there, incoming) {
             (Type::Primitive(there), incoming) => match schema::iceberg_type(incoming, &mut || 0) {
                 Type::Primitive(wider) if schema::widens(there, &wider) => {
-                    self.changes.push(format!("{path} becomes {wider}, and was {there}"));
+                    self.change(path, What::Widened { from: there.to_string(), to: wider.to_string() });
                     Some(Type::Primitive(wider))
                 }
                 _ => None,
@@ -250,7 +384,7 @@ impl Evolution<'_> {
                     }
                     if field.required && !found.is_some_and(|f| f.required) && !self.keys.contains(&field.id) {
                         now.required = false;
-                        self.changes.push(format!("{path} becomes optional"));
+                        self.change(path, What::Optional);
                     }
                     *field = Arc::new(now);
                 }
@@ -261,7 +395,8 @@ impl Evolution<'_> {
                         Some(field) => return Err(ambiguous_case(&self.table.name, path, &incoming.name, &field.name)),
                         None => {
                             let id = self.next_id();
-                            self.changes.push(format!("{path}.{} {} is added", incoming.name, incoming.data_type));
+                            let path = format!("{path}.{}", incoming.name);
+                            self.change(path, What::Added { data_type: incoming.data_type.to_string() });
                             let data_type = self.fresh(&incoming.data_type);
                             fields.push(Arc::new(NestedField::optional(id, &incoming.name, data_type)));
                         }
@@ -296,7 +431,7 @@ impl Evolution<'_> {
         let relaxed = there.required && !required;
         if relaxed {
             now.required = false;
-            self.changes.push(format!("{path} becomes optional"));
+            self.change(path, What::Optional);
         }
         let changed = relaxed || wider.is_some();
         if let Some(wider) = wider {
@@ -306,9 +441,9 @@ impl Evolution<'_> {
     }
 
     fn finish(self, before: &Schema, metadata: &TableMetadata) -> Result<Evolved, Error> {
-        let Self { fields, keys, binding, changes, table, .. } = self;
+        let Self { fields, keys, binding, changes, table, left_out, .. } = self;
         if changes.is_empty() {
-            return Ok(Evolved::unchanged(binding));
+            return Ok(Evolved { left_out, ..Evolved::unchanged(binding) });
         }
         let schema = Schema::builder()
             .with_schema_id(before.schema_id() + 1)
@@ -327,82 +462,6 @@ impl Evolution<'_> {
             TableRequirement::CurrentSchemaIdMatch { current_schema_id: before.schema_id() },
             TableRequirement::LastAssignedFieldIdMatch { last_assigned_field_id: metadata.last_column_id() },
         ];
-        Ok(Evolved { binding, updates, requirements, changes })
-    }
-}
-
-fn ambiguous(table: &TableName, column: &footer::Column) -> Error {
-    Error::Stopped {
-        code: "fold.column_ambiguous",
-        message: format!(
-            "column `{}` (from `{}`) was {} in earlier versions of its schema, and {table} has a column for each of several of \
-             these",
-            column.name,
-            column.source_name,
-            column.former.join(" or ")
-        ),
-        remedy: format!(
-            "say which of them it is no more: leave it out with `exclude = [\"{}\"]` under [table], or take the alias away; \
-             nothing staged is lost",
-            column.source_name
-        ),
-    }
-}
-
-fn renamed_and_reused(table: &TableName, column: &footer::Column, other: &footer::Column) -> Error {
-    Error::Stopped {
-        code: "fold.column_ambiguous",
-        message: format!(
-            "column `{}` (from `{}`) was `{}` in earlier versions of its schema, and another field of the same schema has that name \
-             now: which of them is the column that {table} knows can't be told",
-            column.name, column.source_name, other.source_name
-        ),
-        remedy: format!(
-            "give the new field a name that no field had before, or leave one of them out with `exclude = [\"{}\"]` under [table]; \
-             nothing staged is lost",
-            other.source_name
-        ),
-    }
-}
-
-fn two_columns(table: &TableName, column: &footer::Column) -> Error {
-    Error::Stopped {
-        code: "fold.column_ambiguous",
-        message: format!(
-            "objects that are staged together say that `{}` is `{}` and another column of {table}",
-            column.source_name, column.name
-        ),
-        remedy: format!(
-            "fold what is staged so far with the pipeline file as it was, or leave the field out with `exclude = [\"{}\"]` under \
-             [table]; nothing staged is lost",
-            column.source_name
-        ),
-    }
-}
-
-fn taken(table: &TableName, column: &footer::Column, there: &str) -> Error {
-    Error::Stopped {
-        code: "fold.column_taken",
-        message: format!(
-            "column `{}` (from `{}`) is staged, and {table} has a column `{there}` that another source fills",
-            column.name, column.source_name
-        ),
-        remedy: format!(
-            "give it another name under [table.columns] (new_name = \"{0}\") for what is staged from now on, and leave out what \
-             is staged already with `exclude = [\"{0}\"]`, or rename the table's column; nothing staged is lost",
-            column.source_name
-        ),
-    }
-}
-
-fn ambiguous_case(table: &TableName, path: &str, name: &str, there: &str) -> Error {
-    Error::Stopped {
-        code: "fold.column_taken",
-        message: format!(
-            "`{path}` has a field `{name}`, and {table} has `{there}` there: engines that fold case can't tell them apart"
-        ),
-        remedy: format!(
-            "leave `{path}` out with `exclude` under [table], or rename one of them; nothing staged is lost"
-        ),
+        Ok(Evolved { binding, updates, requirements, changes, left_out })
     }
 }

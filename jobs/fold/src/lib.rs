@@ -38,6 +38,7 @@ mod state;
 pub use bind::{MAPPING_VERSION, bound, table_columns};
 pub use budget::Budget;
 pub use error::Error;
+pub use evolve::{Change, Foreseen, What, foresee};
 pub use report::{Report, TableFailure, TableReport};
 pub use reset::{Reset, ResetPlan};
 pub use run::{Fold, Settings};

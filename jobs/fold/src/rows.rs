@@ -18,8 +18,9 @@ use table::data_file::Target;
 use table::fault::Fault;
 use table::schema::align::{Alignment, Match, Why};
 
-use crate::bind::{self, Binding};
+use crate::bind;
 use crate::dead::{Reason, Reasons, kept};
+use crate::evolve::Evolved;
 
 /// The key under which Arrow and Parquet carry a field id.
 const FIELD_ID: &str = "PARQUET:field_id";
@@ -105,7 +106,7 @@ pub(crate) fn admitted(
     object: &Object,
     table: &Table,
     admitted: &BTreeMap<TopicPartition, Intervals>,
-    binding: &Binding,
+    evolved: &Evolved,
     target: &Target,
     counted: &mut BTreeMap<TopicPartition, u64>,
 ) -> Result<Rows, Error> {
@@ -123,12 +124,13 @@ pub(crate) fn admitted(
 
     let rows = object.rows(&table.name.to_string(), &Projection { types: Types::Views, ..Projection::default() })?;
     let all = rows.schema();
-    let is_left_out = |name: &str| footer.columns.iter().any(|c| c.name == name && bind::is_left_out(table, c));
+    let is_left_out = |c: &footer::Column| bind::is_left_out(table, c) || evolved.leaves_out(c);
+    let is_left_out = |name: &str| footer.columns.iter().any(|c| c.name == name && is_left_out(c));
     let kept: Vec<usize> = (0..all.fields().len()).filter(|n| !is_left_out(all.field(*n).name())).collect();
     let is_whole = kept.len() == all.fields().len();
     let staged = Arc::new(all.project(&kept).map_err(Fault::from)?);
-    let repeated = repeated(footer, table, &staged)?;
-    let bound = |field: &Field, name: &str| match binding.field_id(footer, name) {
+    let repeated = repeated(footer, &staged, |c| bind::is_left_out(table, c) || evolved.leaves_out(c))?;
+    let bound = |field: &Field, name: &str| match evolved.binding.field_id(footer, name) {
         None => field.clone(),
         Some(id) => {
             let mut metadata = field.metadata().clone();
@@ -235,9 +237,13 @@ fn origin(batch: &RecordBatch) -> Result<Origin, object::Error> {
 
 /// Columns that the record itself fills (`sent = { from = "@timestamp" }`), each with the position of the staged record
 /// column that holds its values: they are staged once.
-fn repeated<'f>(footer: &'f Footer, table: &Table, staged: &Schema) -> Result<Vec<(&'f str, usize)>, Error> {
+fn repeated<'f>(
+    footer: &'f Footer,
+    staged: &Schema,
+    is_left_out: impl Fn(&footer::Column) -> bool,
+) -> Result<Vec<(&'f str, usize)>, Error> {
     let mut repeated = Vec::new();
-    let missing = |c: &&footer::Column| staged.index_of(&c.name).is_err() && !bind::is_left_out(table, c);
+    let missing = |c: &&footer::Column| staged.index_of(&c.name).is_err() && !is_left_out(c);
     for column in footer.columns.iter().filter(missing) {
         let from = match column.source.as_str() {
             "@topic" => record_columns::TOPIC,

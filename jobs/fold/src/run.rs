@@ -194,6 +194,21 @@ impl Fold {
         }
     }
 
+    /// Why the next fold would stop at what is staged, if it would; of many tables, for the one that this fold is of. Nothing is
+    /// written.
+    pub async fn foresee(&self) -> Option<Error> {
+        if self.pipeline.has_many() {
+            return None;
+        }
+        let dry = Self { settings: Settings { dry_run: true, ..self.settings.clone() }, ..self.clone() };
+        let budget = match dry.budget(None).await {
+            Ok(budget) => budget,
+            Err(error) => return Some(error),
+        };
+        // Not on the caller's own stack: a fold of one table is a large future.
+        Box::pin(dry.fold_one(budget, None, &Beside::default())).await.err()
+    }
+
     /// Folds until nothing waits, in as many runs as the budget asks for, each with a commit of its own. `each` is given the
     /// report of every run as it ends; the answer is their sum. A dry run is one run: it changes nothing that a second one
     /// would find.
@@ -379,7 +394,7 @@ impl Fold {
         if plan.is_empty() || self.settings.dry_run {
             let mut ended = self.stay(state, &plan, &intake).await?;
             if let Ended::Done(table) = &mut ended {
-                table.column_changes = evolved.changes;
+                table.column_changes = evolved.changes.iter().map(ToString::to_string).collect();
             }
             return Ok(ended);
         }
@@ -391,7 +406,7 @@ impl Fold {
         let mut judgement = plan.judgement.clone();
         let mut marks = state.ledger.clone();
         let written = evolved.of(&state)?;
-        let files = match self.write(&written, &intake, &mut judgement, &evolved.binding, &mut marks).await? {
+        let files = match self.write(&written, &intake, &mut judgement, &evolved, &mut marks).await? {
             Ok(files) => files,
             Err((key, why)) => return Ok(Ended::Damaged(key, why)),
         };
@@ -437,8 +452,9 @@ impl Fold {
         let binding = state.binding.clone().unwrap_or_else(|| Binding::fresh(metadata.current_schema(), newest()));
         let spoken = plan.judgement.admitted.iter().zip(&plan.judgement.stale);
         let speaks = intake.objects.iter().zip(spoken).filter(|(_, (a, s))| !a.is_empty() || !s.is_empty());
-        let footers = speaks.map(|(found, _)| &found.footer).filter(|footer| footer.table(&name).is_some());
-        evolve(&self.pipeline.table, metadata, &binding, footers)
+        let objects = speaks.map(|(found, _)| (found.key.as_str(), &found.footer));
+        let objects = objects.filter(|(_, footer)| footer.table(&name).is_some());
+        evolve(&self.pipeline.table, metadata, &binding, objects)
     }
 
     /// Leaves in an intake what the budget allows. Gives how many objects wait, and the table's undelivered offsets where they
@@ -510,10 +526,10 @@ impl Fold {
         state: &State,
         intake: &Intake,
         judgement: &mut Judgement,
-        binding: &Binding,
+        evolved: &Evolved,
         marks: &mut Ledger,
     ) -> Result<Result<Vec<DataFile>, (String, String)>, Error> {
-        let name = self.pipeline.table.name.to_string();
+        let (name, binding) = (self.pipeline.table.name.to_string(), &evolved.binding);
         let fault = |source: Fault| Error::table(name.clone(), source);
         // Bloom filters are for those who look rows up by their keys.
         let keys = match self.pipeline.table.mode {
@@ -536,7 +552,7 @@ impl Fold {
                 continue;
             }
             let object = Object::read(self.store.as_ref(), &found.key).await;
-            match self.rows_of(found, object, stale, binding, &target, &mut BTreeMap::new())? {
+            match self.rows_of(found, object, stale, evolved, &target, &mut BTreeMap::new())? {
                 Ok(rows) => dead_rows.stale(found, stale, &rows).await?,
                 Err(why) => return Ok(Err((found.key.clone(), why))),
             }
@@ -573,7 +589,7 @@ impl Fold {
                 // It speaks for what an earlier one left dead, which nobody could know before.
                 None => Object::read(self.store.as_ref(), &found.key).await,
             };
-            let rows = match self.rows_of(found, object, admitted, binding, &target, &mut counted)? {
+            let rows = match self.rows_of(found, object, admitted, evolved, &target, &mut counted)? {
                 Ok(rows) => rows,
                 Err(why) => return Ok(Err((found.key.clone(), why))),
             };
@@ -622,13 +638,13 @@ impl Fold {
         found: &Found,
         object: Result<Object, object::Error>,
         wanted: &BTreeMap<TopicPartition, Intervals>,
-        binding: &Binding,
+        evolved: &Evolved,
         target: &Target,
         counted: &mut BTreeMap<TopicPartition, u64>,
     ) -> Result<Result<Rows, String>, Error> {
         let name = &self.pipeline.table.name;
         let rows = match object {
-            Ok(object) => rows::admitted(&object, &self.pipeline.table, wanted, binding, target, counted),
+            Ok(object) => rows::admitted(&object, &self.pipeline.table, wanted, evolved, target, counted),
             Err(error) => Err(error.into()),
         };
         match rows {
@@ -788,7 +804,7 @@ impl Fold {
             snapshot_id: Some(prepared.snapshot().snapshot_id()),
             metadata_location: Some(loaded.metadata_location.clone()),
             data_files,
-            column_changes: attempt.evolved.changes.clone(),
+            column_changes: attempt.evolved.changes.iter().map(ToString::to_string).collect(),
             ..self.counted(attempt.judgement.counts())
         }
     }

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use codec::columns::{self, About, Columns};
-use codec::payload::Schema;
+use codec::columns::{self, About, Columns, Own};
 use iceberg::spec::{PartitionSpec, SchemaRef, SortOrder};
 use model::clock::Clock;
 use pipeline::Fault;
@@ -72,6 +71,10 @@ pub(crate) struct Resolved {
     pub(crate) order: SortOrder,
     /// The hash of the file's content with its schemas.
     pub(crate) hash: String,
+    /// Fields that are in no column because one is made of another field of their record.
+    pub(crate) left_aside: Vec<String>,
+    /// Versions of the schema whose records are not read, by their numbers, and why.
+    pub(crate) refused: Vec<(u32, String)>,
     /// Of many tables those that differ from the others.
     pub(crate) differing: Vec<Self>,
 }
@@ -219,7 +222,7 @@ pub(crate) async fn examine(
     let resolved = match schema {
         Found::Unknown => None,
         Found::Wrong => resolve(&examined, environment, None, &mut faults),
-        Found::Usable(schema) => resolve(&examined, environment, Some(&schema), &mut faults),
+        Found::Usable(own) => resolve(&examined, environment, Some(&own), &mut faults),
     };
     let resolved = resolved.filter(|_| faults.is_empty());
     Ok(Examinee { path: path.to_owned(), examined, faults, resolved, unanswered })
@@ -228,7 +231,7 @@ pub(crate) async fn examine(
 fn resolve(
     examined: &Examined,
     environment: &Environment,
-    schema: Option<&Schema>,
+    own: Option<&Own>,
     faults: &mut Vec<Fault>,
 ) -> Option<Resolved> {
     let pipeline = examined.pipeline.as_ref()?;
@@ -239,7 +242,7 @@ fn resolve(
         );
         faults.push(examined.fault(&format!("table.columns.{column}.pii"), code::NO_SALT, message, None));
     }
-    let planned = schema.map(|schema| columns::plan_tables(schema, pipeline));
+    let planned = own.map(|own| columns::plan_tables(own, pipeline));
     let tables = match planned {
         Some(Ok(tables)) => Some(tables),
         Some(Err(found)) => {
@@ -263,9 +266,9 @@ fn resolve(
         let place = format!("tables.{name}");
         differing.insert(name.clone(), laid_out(examined, pipeline, table, &place, columns, faults));
     }
-    let schema = schema?;
-    let former = |columns: &Columns| columns::former_sources(schema, columns);
-    let digests = BTreeMap::from([("value".to_owned(), schema.digest())]);
+    let own = own?;
+    let former = |columns: &Columns| columns::former_sources(own, columns);
+    let digests = BTreeMap::from([("value".to_owned(), own.schema.digest())]);
     let hash = match pipeline::hash::of(pipeline, &digests) {
         Ok(hash) => hash,
         Err(error) => {
@@ -274,7 +277,11 @@ fn resolve(
         }
     };
     let (tables, Layout { schema, spec, order }) = (tables?, all?);
+    let versions = columns::Versions::new(pipeline, own.clone(), tables.clone());
+    let refused = versions.refused().into_iter().map(|(number, why)| (number, why.message.clone())).collect();
     let mut resolved = Resolved {
+        left_aside: columns::left_aside(own, &pipeline.table, &tables.columns),
+        refused,
         pipeline: pipeline.clone(),
         former: former(&tables.columns),
         columns: tables.columns,

@@ -1,7 +1,8 @@
 //! The Glue Schema Registry.
 //!
-//! A record names the version of a schema, by a UUID that means one version in one account and region: `GetSchemaVersion`.
-//! The registry of another account is read by assuming a role there. What is needed of IAM: `glue:GetSchemaVersion` on
+//! A record names the version of a schema, by a UUID that means one version in one account and region: `GetSchemaVersion`. A
+//! schema's versions are asked for by the same call, by their numbers up to the newest one's: to list them would take another
+//! permission. The registry of another account is read by assuming a role there. What is needed of IAM: `glue:GetSchemaVersion` on
 //! `arn:aws:glue:REGION:ACCOUNT:registry/REGISTRY` and `…:schema/REGISTRY/*`, and for a role `sts:AssumeRole`.
 
 use std::fmt;
@@ -15,8 +16,8 @@ use aws_sdk_glue::config::http::HttpResponse;
 use aws_sdk_glue::config::timeout::TimeoutConfig;
 use aws_sdk_glue::config::{Builder, Region};
 use aws_sdk_glue::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_glue::operation::get_schema_version::{GetSchemaVersionError, GetSchemaVersionOutput};
-use aws_sdk_glue::types::{DataFormat, SchemaId, SchemaVersionNumber};
+use aws_sdk_glue::operation::get_schema_version::GetSchemaVersionOutput;
+use aws_sdk_glue::types::{DataFormat, SchemaId, SchemaVersionNumber, SchemaVersionStatus};
 use model::failure::Kind;
 use registry::{Error, Source, TEXT_BYTES_MAX, Wanted};
 use uuid::Uuid;
@@ -26,6 +27,9 @@ use crate::sdk;
 /// How long one attempt and all of them may take. A version's text comes in well under a second.
 const ATTEMPT: Duration = Duration::from_secs(3);
 const OPERATION: Duration = Duration::from_secs(8);
+
+/// The most versions that a schema has, many times over: an account has ten thousand.
+const VERSIONS_MAX: u32 = 100_000;
 
 /// What the session of an assumed role is called.
 const SESSION: &str = "frazil";
@@ -124,6 +128,11 @@ impl GlueSchemas {
             Some(other) => return Err(garbage(format!("it is a schema of the format `{other}`"))),
             None => return Err(garbage("it tells no data format".to_owned())),
         };
+        // It was registered, and refused for what its schema says of compatibility: no record is written with it.
+        let is_refused = matches!(answer.status(), Some(SchemaVersionStatus::Failure | SchemaVersionStatus::Deleting));
+        if is_refused && matches!(wanted, Wanted::Version(..)) {
+            return Err(self.not_found(wanted));
+        }
         let version = answer.version_number().and_then(|number| u32::try_from(number).ok());
         match answer.schema_definition {
             Some(text) if text.len() <= TEXT_BYTES_MAX => {
@@ -138,16 +147,19 @@ impl GlueSchemas {
         Error::NotFound { registries: format!("the registry `{}`", self.access.name), wanted: wanted.clone() }
     }
 
-    fn failed(&self, wanted: &Wanted, error: SdkError<GetSchemaVersionError, HttpResponse>) -> Error {
+    fn failed<E>(&self, wanted: &Wanted, error: SdkError<E, HttpResponse>) -> Error
+    where
+        E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    {
         let (registry, wanted) = (self.access.name.clone(), wanted.clone());
         let error = match error {
             SdkError::ServiceError(refusal) => {
                 let status = refusal.raw().status().as_u16();
                 let error = refusal.into_err();
-                if error.is_entity_not_found_exception() {
+                let code = error.code().unwrap_or_default();
+                if code == "EntityNotFoundException" {
                     return self.not_found(&wanted);
                 }
-                let code = error.code().unwrap_or_default();
                 let words: String = error.message().unwrap_or_default().chars().take(WORDS_MAX).collect();
                 let message = format!("Glue answers HTTP {status}, {code}: {words}");
                 return match (status, code) {
@@ -175,7 +187,7 @@ impl GlueSchemas {
             SdkError::ResponseError(answer)
                 if answer.raw().body().bytes().is_some() && !answer.raw().status().is_server_error() =>
             {
-                let answer: SdkError<GetSchemaVersionError, _> = SdkError::ResponseError(answer);
+                let answer: SdkError<E, _> = SdkError::ResponseError(answer);
                 let message = format!("Glue's answer can't be read: {}", sdk::causes(&answer));
                 return Error::Garbage { registry, wanted, message };
             }
@@ -218,11 +230,9 @@ impl Source for GlueSchemas {
     async fn schema(&self, wanted: &Wanted) -> Result<registry::Registered, Error> {
         let request = match self.request(wanted) {
             Some(Request::Version(id)) => self.client.get_schema_version().schema_version_id(id.to_string()),
-            Some(Request::Latest(schema)) => self
-                .client
-                .get_schema_version()
-                .schema_id(schema)
-                .schema_version_number(SchemaVersionNumber::builder().latest_version(true).build()),
+            Some(Request::Numbered(schema, number)) => {
+                self.client.get_schema_version().schema_id(schema).schema_version_number(number)
+            }
             None => return Err(self.not_found(wanted)),
         };
         match request.send().await {
@@ -230,11 +240,17 @@ impl Source for GlueSchemas {
             Err(error) => Err(self.failed(wanted, error)),
         }
     }
+
+    async fn versions(&self, name: &str) -> Result<Vec<u32>, Error> {
+        let wanted = Wanted::Latest(name.to_owned());
+        let newest = self.schema(&wanted).await?.version.unwrap_or_default();
+        Ok((1..=newest.min(VERSIONS_MAX)).collect())
+    }
 }
 
 enum Request {
     Version(Uuid),
-    Latest(SchemaId),
+    Numbered(SchemaId, SchemaVersionNumber),
 }
 
 impl GlueSchemas {
@@ -243,10 +259,18 @@ impl GlueSchemas {
             Wanted::Named(registry::Reference::GlueVersion(id)) => Some(Request::Version(*id)),
             Wanted::Named(_) => None,
             Wanted::Latest(name) => {
-                let schema = SchemaId::builder().schema_name(name).set_registry_name(self.access.registry_name.clone());
-                Some(Request::Latest(schema.build()))
+                let latest = SchemaVersionNumber::builder().latest_version(true).build();
+                Some(Request::Numbered(self.schema_id(name), latest))
+            }
+            Wanted::Version(name, number) => {
+                let numbered = SchemaVersionNumber::builder().version_number(i64::from(*number)).build();
+                Some(Request::Numbered(self.schema_id(name), numbered))
             }
         }
+    }
+
+    fn schema_id(&self, name: &str) -> SchemaId {
+        SchemaId::builder().schema_name(name).set_registry_name(self.access.registry_name.clone()).build()
     }
 }
 

@@ -72,6 +72,27 @@ async fn a_version_is_its_text() {
     check("<html>", None, Err(Failure::Corrupt)).await;
 }
 
+/// They are numbered, and may be asked for by number: to list them would take another permission.
+#[tokio::test]
+async fn the_versions_of_a_schema_are_numbered_up_to_the_newest() {
+    let say = |version: u32, status: &str| {
+        let body = format!(
+            "{{\"SchemaDefinition\":\"text\",\"DataFormat\":\"AVRO\",\"VersionNumber\":{version},\"Status\":\"{status}\"}}"
+        );
+        Answer::Say(200, JSON, body)
+    };
+    let server = Server::start(move |nth, _| match nth {
+        2 => say(2, "FAILURE"),
+        _ => say(3, "AVAILABLE"),
+    })
+    .await;
+    let glue = schemas(&server.endpoint, Some("ours"));
+    assert_eq!(glue.versions("n").await, Ok(vec![1, 2, 3]));
+    let version = async |number| glue.schema(&Wanted::Version("n".to_owned(), number)).await.map(|found| found.version);
+    assert_eq!(version(3).await, Ok(Some(3)));
+    assert!(matches!(version(2).await, Err(Error::NotFound { .. })), "nothing was ever written with it");
+}
+
 #[tokio::test]
 async fn failures_are_told_apart() {
     let check = async |answer: fn() -> Answer, expected: Failure, words: &str| {

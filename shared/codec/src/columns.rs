@@ -1,11 +1,13 @@
 //! The columns that a table gets from a message and from what the pipeline file says about it.
 
+mod arrangement;
+mod aside;
 mod defaults;
-mod evolution;
 mod plan;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
+mod versions;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,9 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::{Described, ROOT};
 
-pub use evolution::united;
+pub use arrangement::Arrangement;
+pub use aside::left_aside;
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
+pub use versions::{Own, Reading, United, Versions};
 
 /// A table's columns, in order, and what else decoding depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -345,6 +345,15 @@ impl Decoder {
         self.decode_beside(payload, 0)
     }
 
+    /// Takes the number of records with fields that the schema does not know and that were left out, since it was last taken.
+    pub const fn take_ignoring(&mut self) -> u64 {
+        match self {
+            Self::Protobuf(decoder) => decoder.take_ignoring(),
+            Self::Avro(decoder) => decoder.take_ignoring(),
+            Self::Json(decoder) => decoder.take_ignoring(),
+        }
+    }
+
     /// Rows since the last batch.
     #[must_use]
     pub fn rows(&self) -> usize {

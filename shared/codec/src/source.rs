@@ -28,6 +28,8 @@ pub struct Schema {
     pub noun: &'static str,
     /// What a column of the fields that the schema does not know holds, for a person.
     pub rest: &'static str,
+    /// Other versions of it that are known: a column may be declared of a field that only one of them has.
+    pub versions: Vec<Schema>,
 }
 
 /// A record of fields; also a map's entry of `key` and `value`.
@@ -50,6 +52,8 @@ pub struct Field {
     pub id: String,
     /// What it was found by under earlier names: Avro's aliases.
     pub former: Vec<String>,
+    /// What else it is called in other versions of the schema that are known.
+    pub names: Vec<String>,
     /// Its comment.
     pub doc: Option<String>,
     /// What it holds.
@@ -59,7 +63,12 @@ pub struct Field {
 impl Field {
     /// A field that its name finds, and that was never called otherwise.
     pub(crate) fn named(name: &str, value: Value) -> Self {
-        Self { name: name.to_owned(), id: name.to_owned(), former: Vec::new(), doc: None, value }
+        Self { name: name.to_owned(), id: name.to_owned(), former: Vec::new(), names: Vec::new(), doc: None, value }
+    }
+
+    /// Whether it has, or had, this name, which is not its own.
+    pub(crate) fn was(&self, name: &str) -> bool {
+        self.former.iter().chain(&self.names).any(|other| other == name)
     }
 }
 
@@ -135,6 +144,7 @@ static NO_FIELD: Field = Field {
     name: String::new(),
     id: String::new(),
     former: Vec::new(),
+    names: Vec::new(),
     doc: None,
     value: Value { kind: Kind::Record(usize::MAX), optional: true },
 };

@@ -1,7 +1,7 @@
 //! Registries that speak Confluent's HTTP interface: Confluent's own, Karapace, Redpanda's, Apicurio's.
 //!
-//! What is asked: `GET /schemas/ids/{id}`, `GET /schemas/guids/{guid}`, `GET /subjects/{subject}/versions/latest`, and for
-//! what a schema refers to `GET /subjects/{subject}/versions/{version}?deleted=true`. A 404 says that there is no such
+//! What is asked: `GET /schemas/ids/{id}`, `GET /schemas/guids/{guid}`, `GET /subjects/{subject}/versions` with each version of
+//! these and `latest`, and for what a schema refers to `GET /subjects/{subject}/versions/{version}?deleted=true`. A 404 says that there is no such
 //! schema only where it comes with one of the interface's own codes (40401 to 40403): a wrong path and somebody else's
 //! server answer 404 as well.
 
@@ -26,7 +26,7 @@ use hyper_util::rt::TokioExecutor;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{Error, Source, TEXT_BYTES_MAX, Wanted};
-use answer::{Found, Told};
+use answer::{Found, Said};
 
 pub use access::{Credentials, Identity, Settings, SetupError};
 
@@ -75,16 +75,22 @@ impl Confluent {
         Ok(Self { name: settings.name.clone(), base, authorization, timeout: settings.timeout, client })
     }
 
-    /// One request. `path` begins with a slash.
-    async fn get(&self, wanted: &Wanted, path: &str) -> Result<Told, Error> {
-        let exchange = tokio::time::timeout(self.timeout, self.exchange(wanted, path)).await;
+    /// A schema, where there is one.
+    async fn get(&self, wanted: &Wanted, path: &str) -> Result<Option<Found>, Error> {
+        self.asked(wanted, path, answer::schema).await
+    }
+
+    /// What one request's answer says, where it is not that there is no such thing. `path` begins with a slash; `said` reads what is
+    /// there.
+    async fn asked<T>(&self, wanted: &Wanted, path: &str, said: Said<T>) -> Result<Option<T>, Error> {
+        let exchange = tokio::time::timeout(self.timeout, self.exchange(wanted, path, said)).await;
         exchange.unwrap_or_else(|_| {
             let waited_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
             Err(Error::TimedOut { registry: self.name.clone(), wanted: wanted.clone(), waited_ms })
         })
     }
 
-    async fn exchange(&self, wanted: &Wanted, path: &str) -> Result<Told, Error> {
+    async fn exchange<T>(&self, wanted: &Wanted, path: &str, said: Said<T>) -> Result<Option<T>, Error> {
         let mut request = Request::get(format!("{}{path}", self.base)).header(ACCEPT, TYPES);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -120,7 +126,7 @@ impl Confluent {
             }
             Err(error) => return Err(self.outage(wanted, format!("the answer broke off: {error}"))),
         };
-        let told = answer::read(head.status, head.headers.get(http::header::CONTENT_TYPE), &body);
+        let told = answer::read(head.status, head.headers.get(http::header::CONTENT_TYPE), &body, said);
         told.map_err(|message| self.garbage(wanted, message))
     }
 
@@ -149,7 +155,7 @@ impl Confluent {
             let subject = utf8_percent_encode(&reference.subject, ENCODED);
             // What was deleted since is still what was meant.
             let path = format!("/subjects/{subject}/versions/{}?deleted=true", reference.version);
-            let Told::Schema(found) = self.get(wanted, &path).await? else {
+            let Some(found) = self.get(wanted, &path).await? else {
                 let message = format!(
                     "it refers to version {} of `{}`, which is not there",
                     reference.version, reference.subject
@@ -195,7 +201,9 @@ impl Source for Confluent {
 
     fn keeps(&self, wanted: &Wanted) -> bool {
         match wanted {
-            Wanted::Named(Reference::ConfluentId(_) | Reference::ConfluentGuid(_)) | Wanted::Latest(_) => true,
+            Wanted::Named(Reference::ConfluentId(_) | Reference::ConfluentGuid(_))
+            | Wanted::Latest(_)
+            | Wanted::Version(..) => true,
             Wanted::Named(Reference::GlueVersion(_) | Reference::AvroFingerprint(_)) => false,
         }
     }
@@ -207,13 +215,23 @@ impl Source for Confluent {
             Wanted::Latest(subject) => {
                 format!("/subjects/{}/versions/latest", utf8_percent_encode(subject, ENCODED))
             }
+            Wanted::Version(subject, number) => {
+                format!("/subjects/{}/versions/{number}", utf8_percent_encode(subject, ENCODED))
+            }
             Wanted::Named(Reference::GlueVersion(_) | Reference::AvroFingerprint(_)) => {
                 return Err(self.not_found(wanted));
             }
         };
-        let Told::Schema(found) = self.get(wanted, &path).await? else { return Err(self.not_found(wanted)) };
+        let Some(found) = self.get(wanted, &path).await? else { return Err(self.not_found(wanted)) };
         let imports = self.imports(wanted, &found).await?;
         Ok(Registered { kind: found.kind, text: found.text, imports, version: found.version })
+    }
+
+    async fn versions(&self, name: &str) -> Result<Vec<u32>, Error> {
+        let wanted = Wanted::Latest(name.to_owned());
+        let path = format!("/subjects/{}/versions", utf8_percent_encode(name, ENCODED));
+        let told = self.asked(&wanted, &path, answer::versions).await?;
+        told.ok_or_else(|| self.not_found(&wanted))
     }
 }
 

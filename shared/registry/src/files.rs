@@ -4,6 +4,9 @@
 //! `6a8bf3d2c1e04957.avsc` that of an Avro fingerprint: sixteen hexadecimal digits, the number's highest first (in a record they
 //! stand the other way round). Anything else is a name, with its ending or without it. `.proto`, `.avsc` and `.json` say what a
 //! file holds. What a `.proto` file imports is looked for below the folder.
+//!
+//! The versions of a name are the schemas of ids of the same ending, a later one under a higher id, for nothing says of which name an
+//! id is: whoever asks tells by what they hold.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -37,6 +40,22 @@ impl Folder {
 
     fn garbage(&self, wanted: &Wanted, message: String) -> Error {
         Error::Garbage { registry: self.name.clone(), wanted: wanted.clone(), message }
+    }
+
+    fn not_found(&self, wanted: &Wanted) -> Error {
+        Error::NotFound { registries: format!("the registry `{}`", self.name), wanted: wanted.clone() }
+    }
+
+    /// The ending of the file of a name, where there is one.
+    async fn ending(&self, wanted: &Wanted, name: &str) -> Result<Option<&'static str>, Error> {
+        for (ending, _) in ENDINGS {
+            let whole = Path::new(name).extension().is_some_and(|given| given == ending);
+            let file = if whole { name.to_owned() } else { format!("{name}.{ending}") };
+            if self.read(wanted, &file).await?.is_some() {
+                return Ok(Some(ending));
+            }
+        }
+        Ok(None)
     }
 
     /// A file's text, where there is such a file.
@@ -104,6 +123,10 @@ impl Source for Folder {
 
     async fn schema(&self, wanted: &Wanted) -> Result<Registered, Error> {
         let stem = match wanted {
+            Wanted::Version(name, id) => {
+                let Some(ending) = self.ending(wanted, name).await? else { return Err(self.not_found(wanted)) };
+                format!("{id}.{ending}")
+            }
             Wanted::Named(Reference::GlueVersion(id) | Reference::ConfluentGuid(id)) => id.to_string(),
             Wanted::Named(Reference::ConfluentId(id)) => id.to_string(),
             Wanted::Named(Reference::AvroFingerprint(crc)) => format!("{crc:016x}"),
@@ -120,12 +143,29 @@ impl Source for Folder {
                 return Err(self.garbage(wanted, format!("{earlier} and {name} are both there")));
             }
         }
-        let Some((_, kind, text)) = found else {
-            let registries = format!("the registry `{}`", self.name);
-            return Err(Error::NotFound { registries, wanted: wanted.clone() });
-        };
+        let Some((_, kind, text)) = found else { return Err(self.not_found(wanted)) };
         let imports = if kind == Kind::Protobuf { self.imports(wanted, &text).await? } else { Vec::new() };
         Ok(Registered { kind, text, imports, version: None })
+    }
+
+    async fn versions(&self, name: &str) -> Result<Vec<u32>, Error> {
+        let wanted = Wanted::Latest(name.to_owned());
+        let Some(ending) = self.ending(&wanted, name).await? else { return Err(self.not_found(&wanted)) };
+        let outage = |error: std::io::Error| Error::Outage {
+            registry: self.name.clone(),
+            wanted: wanted.clone(),
+            message: format!("{} can't be listed: {error}", self.root.display()),
+        };
+        let mut entries = tokio::fs::read_dir(&self.root).await.map_err(outage)?;
+        let mut ids = Vec::new();
+        while let Some(entry) = entries.next_entry().await.map_err(outage)? {
+            let file = entry.file_name();
+            let stem = file.to_str().and_then(|file| file.strip_suffix(ending)?.strip_suffix('.'));
+            // As ids are written, and not otherwise: what is found by a number is read under it.
+            let id = stem.and_then(|stem| stem.parse().ok().filter(|id: &u32| id.to_string() == stem));
+            ids.extend(id);
+        }
+        Ok(ids)
     }
 }
 
@@ -224,6 +264,30 @@ mod tests {
             let found = source.schema(&latest(name)).await;
             assert!(matches!(found, Err(Error::NotFound { .. } | Error::Outage { .. })), "{name:?}: {found:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn versions_are_the_ids_of_the_names_ending() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in
+            ["r.avsc", "p.proto", "10.avsc", "2.avsc", "2.proto", "02.avsc", "+3.avsc", "4294967296.avsc", "5avsc"]
+        {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let source = Folder::new("mine", folder.path());
+        let check = async |name: &str, expected: &[u32]| {
+            let mut found = source.versions(name).await.unwrap();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{name}");
+        };
+        check("r", &[2, 10]).await;
+        check("r.avsc", &[2, 10]).await;
+        check("p", &[2]).await;
+        assert!(matches!(source.versions("x").await, Err(Error::NotFound { .. })));
+        let version = |name: &str, id| Wanted::Version(name.to_owned(), id);
+        assert_eq!(source.schema(&version("r", 2)).await.unwrap().text, "2.avsc");
+        assert_eq!(source.schema(&version("p", 2)).await.unwrap().text, "2.proto");
+        assert!(matches!(source.schema(&version("p", 10)).await, Err(Error::NotFound { .. })));
     }
 
     #[tokio::test]

@@ -153,6 +153,44 @@ impl Registries {
         answers.buffer_unordered(count.max(1)).try_collect().await
     }
 
+    /// The newest versions of a name, the newest first and no more than `most`, each with its number. They are those of the first
+    /// registry that knows the name; what was deleted meanwhile is left out.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] where no registry knows the name; every other error says nothing of it.
+    pub async fn versions(&self, name: &str, most: usize) -> Result<Vec<(u32, Arc<Registered>)>, Error> {
+        let latest = Wanted::Latest(name.to_owned());
+        let mut asked = Vec::new();
+        for source in self.sources.iter().filter(|source| source.keeps(&latest)) {
+            asked.push(source.name());
+            let answer = tokio::time::timeout(self.limits.answer_within, source.versions(name)).await;
+            let mut numbers = match answer {
+                Ok(Ok(numbers)) => numbers,
+                Ok(Err(Error::NotFound { .. })) => continue,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Err(self.timed_out(source.as_ref(), &latest)),
+            };
+            numbers.sort_unstable_by(|a, b| b.cmp(a));
+            numbers.dedup();
+            let wanted = numbers.into_iter().take(most).map(|number| Wanted::Version(name.to_owned(), number));
+            let answers = self.schemas(wanted.collect()).await?;
+            let found = answers.into_iter().rev().filter_map(|(wanted, answer)| match wanted {
+                Wanted::Version(_, number) => Some((number, answer.ok()?)),
+                Wanted::Named(_) | Wanted::Latest(_) => None,
+            });
+            return Ok(found.collect());
+        }
+        Err(not_found(&latest, &asked))
+    }
+
+    fn timed_out(&self, source: &dyn Source, wanted: &Wanted) -> Error {
+        Error::TimedOut {
+            registry: source.name().to_owned(),
+            wanted: wanted.clone(),
+            waited_ms: u64::try_from(self.limits.answer_within.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
     async fn ask(&self, wanted: &Wanted) -> Answer {
         if !self.sources.iter().any(|source| source.keeps(wanted)) {
             return Err(not_found(wanted, &[]));
@@ -176,7 +214,10 @@ impl Registries {
     }
 
     async fn ask_each(&self, wanted: &Wanted) -> Answer {
-        let same_everywhere = !matches!(wanted, Wanted::Named(Reference::ConfluentId(_)) | Wanted::Latest(_));
+        let same_everywhere = match wanted {
+            Wanted::Named(Reference::ConfluentId(_)) | Wanted::Latest(_) | Wanted::Version(..) => false,
+            Wanted::Named(_) => true,
+        };
         let mut asked = Vec::new();
         let mut failure = None;
         for source in self.sources.iter().filter(|source| source.keeps(wanted)) {
@@ -186,11 +227,7 @@ impl Registries {
                 Ok(Ok(schema)) => return Ok(Arc::new(schema)),
                 Ok(Err(Error::NotFound { .. })) => continue,
                 Ok(Err(error)) => error,
-                Err(_) => Error::TimedOut {
-                    registry: source.name().to_owned(),
-                    wanted: wanted.clone(),
-                    waited_ms: u64::try_from(self.limits.answer_within.as_millis()).unwrap_or(u64::MAX),
-                },
+                Err(_) => self.timed_out(source.as_ref(), wanted),
             };
             if !same_everywhere {
                 return Err(error);
@@ -236,7 +273,7 @@ impl Memory {
 
     fn remember(&mut self, wanted: &Wanted, answer: &Answer, now: Timestamp, limits: &Limits) {
         let lasts = match (answer, wanted) {
-            (Ok(_), Wanted::Named(_)) => None,
+            (Ok(_), Wanted::Named(_) | Wanted::Version(..)) => None,
             (Ok(_), Wanted::Latest(_)) => Some(limits.latest_for),
             (Err(Error::NotFound { .. }), _) => Some(limits.missing_for),
             (Err(_), _) => return,

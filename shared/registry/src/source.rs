@@ -13,6 +13,8 @@ pub enum Wanted {
     Named(Reference),
     /// The newest version of a name: of a schema in Glue, of a subject with Confluent, of a file in a folder.
     Latest(String),
+    /// A version of a name, by its number. It never becomes another one.
+    Version(String, u32),
 }
 
 impl fmt::Display for Wanted {
@@ -20,6 +22,7 @@ impl fmt::Display for Wanted {
         match self {
             Self::Named(reference) => reference.fmt(f),
             Self::Latest(name) => write!(f, "the newest version of `{name}`"),
+            Self::Version(name, number) => write!(f, "version {number} of `{name}`"),
         }
     }
 }
@@ -44,4 +47,10 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`Error`]; [`Error::NotFound`] only where the registry itself says so.
     async fn schema(&self, wanted: &Wanted) -> Result<Registered, Error>;
+
+    /// The numbers of the versions that there are of a name, in any order. A later version has a higher number.
+    ///
+    /// # Errors
+    /// As [`Source::schema`] of the name's newest version.
+    async fn versions(&self, name: &str) -> Result<Vec<u32>, Error>;
 }

@@ -65,6 +65,8 @@ async fn schemas_come_with_all_that_they_refer_to() {
             "schema": "c", "schemaType": "PROTOBUF", "references": [{ "name": "a.proto", "subject": "a", "version": 1 }],
         })),
         "/api/schemas/guids/f0e1d2c3-b4a5-9687-7869-5a4b3c2d1e0f" => say(&json!({ "schema": "{}", "schemaType": "JSON" })),
+        "/api/subjects/orders-value/versions" => say(&json!([1, 7])),
+        "/api/subjects/orders-value/versions/1" => say(&json!({ "schema": "\"long\"", "version": 1, "id": 3 })),
         "/api/subjects/orders-value/versions/latest" => say(&json!({ "schema": "\"int\"", "version": 7, "id": 9 })),
         _ => not_there(40403),
     })
@@ -80,6 +82,9 @@ async fn schemas_come_with_all_that_they_refer_to() {
     assert_eq!(server.paths().len(), 5);
     check(Reference::ConfluentGuid(Uuid::from_u128(GUID)).into(), Kind::Json, "{}", &[], None).await;
     check(Wanted::Latest("orders-value".to_owned()), Kind::Avro, "\"int\"", &[], Some(7)).await;
+    check(Wanted::Version("orders-value".to_owned(), 1), Kind::Avro, "\"long\"", &[], Some(1)).await;
+    assert_eq!(registry.versions("orders-value").await, Ok(vec![1, 7]));
+    assert!(matches!(registry.versions("others").await, Err(Error::NotFound { .. })));
     assert!(matches!(registry.schema(&id(3)).await, Err(Error::NotFound { .. })));
     let head = server.requests().remove(0).to_lowercase();
     assert!(

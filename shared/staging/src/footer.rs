@@ -86,6 +86,10 @@ pub struct Table {
     /// writer did not say. Filled in by [`crate::object::encode`]; see there what is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// Which of the footer's columns, by their places, have no value in any of its rows: these are columns for another table's sake,
+    /// or another version's. Filled in by [`crate::object::encode`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns_without_values: Vec<u32>,
 }
 
 /// A closed range of row groups. Serialised `[first, last]`.

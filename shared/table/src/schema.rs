@@ -59,6 +59,24 @@ pub fn iceberg_schema(columns: &[Column]) -> Result<Schema, Fault> {
     Schema::builder().with_fields(fields).build().map_err(Fault::specification("the columns make no schema"))
 }
 
+/// A type as pipeline files write it.
+// Schemas are bounded in depth where they are read.
+#[must_use]
+pub fn written(data_type: &Type) -> String {
+    match data_type {
+        Type::Primitive(PrimitiveType::Decimal { precision, scale }) => format!("decimal({precision}, {scale})"),
+        Type::Primitive(primitive) => primitive.to_string(),
+        Type::Struct(fields) => {
+            let fields = fields.fields().iter().map(|field| format!("{}: {}", field.name, written(&field.field_type)));
+            format!("struct<{}>", fields.collect::<Vec<_>>().join(", "))
+        }
+        Type::List(list) => format!("list<{}>", written(&list.element_field.field_type)),
+        Type::Map(map) => {
+            format!("map<{}, {}>", written(&map.key_field.field_type), written(&map.value_field.field_type))
+        }
+    }
+}
+
 /// A column's type in Iceberg, its fields numbered by `next`: a struct's own before anything nested in them.
 // Types nest at most as deep as `pipeline::types` reads them, which bounds this recursion.
 pub fn iceberg_type(data_type: &ColumnType, next: &mut dyn FnMut() -> i32) -> Type {

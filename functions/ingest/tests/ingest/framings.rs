@@ -321,6 +321,10 @@ impl Source for Failing {
             _ => std::future::pending().await,
         })
     }
+
+    async fn versions(&self, name: &str) -> Result<Vec<u32>, registry::Error> {
+        self.schema(&Wanted::Latest(name.to_owned())).await.map(|_| Vec::new())
+    }
 }
 
 /// A failure says nothing of the schema: the event comes again, and nothing of it is lost.

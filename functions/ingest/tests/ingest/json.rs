@@ -137,6 +137,20 @@ async fn a_bad_record_is_a_dead_letter_and_its_neighbours_are_rows() {
     assert_eq!(topic.dead(), [(1, Class::Truncated), (3, Class::TooDeep)]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn records_with_members_that_nothing_is_said_of_are_counted() {
+    let check = async |values: &[&str], expected: u64| {
+        let table = "[table.columns]\nn = { type = \"int\" }\ns = { type = \"struct<a: int>\" }";
+        let topic = Topic::of(&[], "format = \"json\"\nframing = \"bare\"", table).await.unwrap();
+        let outcome = topic.handle(all(values)).await.unwrap();
+        assert_eq!(outcome.records_with_unknown_fields, expected, "{values:?}");
+    };
+    check(&["{\"n\":1}", "{\"s\":{\"a\":1}}"], 0).await;
+    check(&["{\"n\":1,\"x\":2,\"y\":3}", "{\"n\":2}", "{\"x\":1}"], 2).await;
+    check(&["{\"s\":{\"b\":1}}", "{\"x\":1,\"n\":1,\"n\":2}"], 2).await;
+    check(&["{\"x\":1,\"n\":\"no\"}"], 0).await;
+}
+
 /// Records of the routes, filters and lists that a pipeline names, without a schema.
 #[tokio::test(start_paused = true)]
 async fn what_a_pipeline_looks_at_needs_no_column() {

@@ -1,6 +1,7 @@
 //! One event after another through the whole of ingest, into a store that can fail.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod company;
 mod framings;
 mod json;
 mod memory;

@@ -25,7 +25,7 @@ pub(crate) struct Topic {
     pub(crate) ingest: Ingest,
     pub(crate) store: Arc<Memory>,
     pub(crate) clock: Arc<TokioClock>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Topic {
@@ -73,7 +73,12 @@ impl Topic {
         if let Some(source) = source {
             config.registries = Arc::new(Registries::new(vec![source], clock.clone(), Limits::default()));
         }
-        Ok(Self { ingest: Ingest::new(config)?, store, clock, _folder: folder })
+        Ok(Self { ingest: Ingest::new(config)?, store, clock, folder })
+    }
+
+    /// Registers a schema while it runs.
+    pub(crate) fn register(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join("registry").join(name), text).unwrap();
     }
 
     /// Records of partition 0, from offset 0 on.

@@ -386,7 +386,7 @@ async fn rows_that_do_not_fit_the_tables_column_leave_the_others_alone() {
     stage_ids(&world, 6, "string", Arc::new(arrow::array::StringArray::from(vec!["7"])), &[0]);
     let error = world.fold().run().await.unwrap_err();
     assert_eq!((error.code(), error.kind()), ("fold.column_unfit", model::failure::Kind::Misconfigured));
-    assert!(error.to_string().contains("`id` is") && error.remedy().is_some(), "{error}");
+    assert!(error.to_string().contains("column `id` (from `id`) is string") && error.remedy().is_some(), "{error}");
 }
 
 #[tokio::test]

@@ -142,6 +142,39 @@ async fn types_are_widened_and_never_narrowed() {
     assert_eq!(columns(&world).await, ["id long!", "x double!"]);
 }
 
+/// An object's columns are those of all its tables and of all versions that were met: rows without a value in one are not its.
+#[tokio::test]
+async fn a_column_without_values_asks_nothing_that_the_table_can_not_give() {
+    let nothing = |rows: usize| Arc::new(Int32Array::from(vec![None; rows])) as ArrayRef;
+    let world = world(2);
+    stage(&world, 0, &[("id", "1", "int", ints([1])), ("x", "2", "string?", texts(["a"]))]);
+    world.fold().run().await.unwrap();
+    let columns_before = columns(&world).await;
+    world.wait(1);
+    // Another type, another source under its name, and a name of one that has gone.
+    stage(&world, 1, &[("id", "1", "int", ints([2, 3])), ("x", "2", "int?", nothing(2))]);
+    stage(&world, 3, &[("id", "1", "int", ints([4])), ("x", "9", "int?", nothing(1))]);
+    stage(
+        &world,
+        4,
+        &[("id", "1", "int", ints([5])), ("X", "8<7", "int?", nothing(1)), ("y", "7", "int?", nothing(1))],
+    );
+    assert_eq!(changes(&world).await, ["y int is added"], "what can be the table's is");
+    assert_eq!(columns(&world).await[..2], columns_before);
+    assert_eq!(values(&world, &["id", "x"]).await, ["1 a", "2 ", "3 ", "4 ", "5 "]);
+    // Where there is a value, the fold stops, and says which column, of what type, in which object.
+    world.wait(1);
+    let values = Arc::new(Int32Array::from(vec![None, Some(7)])) as ArrayRef;
+    stage(&world, 5, &[("id", "1", "int", ints([6, 7])), ("x", "2", "int?", values)]);
+    let error = world.fold().run().await.unwrap_err();
+    let foreseen = world.fold().foresee().await.unwrap();
+    assert_eq!((error.code(), error.to_string()), ("fold.column_unfit", foreseen.to_string()));
+    let newest = world.store.objects().into_keys().rfind(|key| key.starts_with("staging/")).unwrap();
+    for words in ["column `x` (from `x`) is int in", "and string in db.orders", &newest] {
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn what_may_be_missing_becomes_optional() {
     let world = world(3);

@@ -143,6 +143,10 @@ fn human(body: &Body<'_>) -> String {
     if outcome.already_stored {
         text.push_str("\nthat object was there already: the event had been delivered before");
     }
+    if outcome.records_with_unknown_fields > 0 {
+        let count = outcome.records_with_unknown_fields;
+        text.push_str(&format!("\n{count} records have fields that the schema does not know, which are in no column"));
+    }
     if outcome.dead_letters > 0 {
         text.push_str(&format!("\n{} dead letters in {}", outcome.dead_letters, outcome.dead_letter_keys.join(", ")));
     }

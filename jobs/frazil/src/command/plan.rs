@@ -302,6 +302,10 @@ async fn compare(
         }
         let fold = tables.fold(resolved.pipeline.clone(), id.clone(), store, true, session);
         stop = fold.stands().await.err().filter(|error| error.kind() == Kind::Misconfigured);
+        if stop.is_none() {
+            // What is staged may be of a version of the schema, or of a file, that this one says nothing of.
+            stop = fold.foresee().await.filter(|error| error.kind() == Kind::Misconfigured);
+        }
         if let (Some(loaded), None) = (&loaded, &stop) {
             bound = fold::bound(loaded.metadata.properties(), &id).map_err(|e| super::fold::failed(&e))?;
         }

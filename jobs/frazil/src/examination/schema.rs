@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use codec::columns::Own;
 use codec::payload::Schema;
 use pipeline::Fault;
 use pipeline::environment::{Environment, Registry};
@@ -18,7 +19,7 @@ pub(super) enum Found {
     Unknown,
     /// What is wrong with it was said.
     Wrong,
-    Usable(Schema),
+    Usable(Own),
 }
 
 /// Looks for a pipeline's schema.
@@ -56,7 +57,7 @@ pub(super) async fn find(
             (None, schema) => Schema::load(schema),
         };
         return Ok(match loaded {
-            Ok(schema) => Found::Usable(schema),
+            Ok(schema) => Found::Usable(Own::alone(schema)),
             Err(error) => {
                 faults.push(schema_fault(examined, error));
                 Found::Wrong
@@ -73,7 +74,7 @@ pub(super) async fn find(
         Err(error) => Err(error),
     };
     match found {
-        Ok(schema) => Ok(Found::Usable(schema)),
+        Ok(own) => Ok(Found::Usable(own)),
         Err(error @ ingest::Error::Schema { .. }) => {
             faults.push(examined.fault("value.schema.name", code::SCHEMA, error.to_string(), None));
             Ok(Found::Wrong)

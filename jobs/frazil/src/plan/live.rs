@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iceberg::spec::{NestedField, NestedFieldRef, PrimitiveType, Schema, SortOrder, TableMetadata, Transform, Type};
+use fold::{Foreseen, What};
+use iceberg::spec::{NestedField, Schema, SortOrder, TableMetadata, Transform, Type};
 use iceberg::spec::{NullOrder, PartitionSpec, SortDirection};
 use pipeline::Fault;
 use pipeline::resolved::{Exists, RECORD_COLUMNS};
 use serde::Serialize;
-use table::schema::widens;
+use staging::footer;
+use table::schema::written;
 
 use crate::examination::{Examinee, Resolved};
 
@@ -107,138 +109,107 @@ impl Comparison<'_> {
 
     fn columns(&mut self, bound: Option<&BTreeMap<String, i32>>) {
         let (resolved, live) = (self.resolved, self.metadata.current_schema());
-        let record = |name: &str| RECORD_COLUMNS.iter().any(|(record, ..)| *record == name);
-        let source = |name: &str| {
-            let planned = resolved.columns.columns.iter().find(|column| column.name == name);
-            planned.map_or(name.to_owned(), |column| column.source.clone())
+        let column = |column: &codec::columns::Column| footer::Column {
+            name: column.name.clone(),
+            source: column.source.clone(),
+            source_name: column.source_name.clone(),
+            former: resolved.former.get(&column.source).cloned().unwrap_or_default(),
+            data_type: column.data_type.to_string(),
+            required: column.required,
         };
-        let mut used = BTreeSet::new();
-        for wanted in resolved.schema.as_struct().fields() {
-            // Before a pipeline's first commit its columns find theirs by name.
-            let id = match bound {
-                Some(bound) => {
-                    let (source, named) = (source(&wanted.name), live.as_struct().field_by_name(&wanted.name));
-                    let former = || resolved.former.get(&source)?.iter().find_map(|former| bound.get(former));
-                    let unfilled = named.map(|field| field.id).filter(|id| !bound.values().any(|bound| bound == id));
-                    bound.get(&source).or_else(former).copied().or(unfilled)
-                }
-                None => live.as_struct().fields().iter().find(|field| field.name == wanted.name).map(|field| field.id),
+        let staged: Vec<footer::Column> = resolved.columns.columns.iter().map(column).collect();
+        let Foreseen { changes, stops, places } =
+            match fold::foresee(&resolved.pipeline.table, self.metadata, bound, &staged) {
+                Ok(foreseen) => foreseen,
+                Err(stop) => return self.fault("table", stop.code(), format!("folds would stop: {stop}")),
             };
-            match id.and_then(|id| live.field_by_id(id)) {
+        let mut used: BTreeSet<i32> = BTreeSet::new();
+        for wanted in resolved.schema.as_struct().fields() {
+            let is_record = RECORD_COLUMNS.iter().any(|(record, ..)| *record == wanted.name);
+            let there = match places.get(&wanted.name) {
+                Some(id) => live.field_by_id(*id),
+                None if is_record => live.as_struct().field_by_name(&wanted.name),
+                None => None,
+            };
+            match there {
                 Some(there) => {
-                    if !used.insert(there.id) {
-                        let message = format!(
-                            "`{}` and another field would both fill the table's column `{}`",
-                            wanted.name, there.name
-                        );
-                        self.fault(&format!("table.columns.{}", wanted.name), "plan.column_taken", message);
+                    used.insert(there.id);
+                    let mut left = Vec::new();
+                    missing(&there.field_type, &wanted.field_type, &there.name, &mut left);
+                    for path in left {
+                        self.left(&path, &there.field_type);
                     }
-                    self.column(there, wanted);
+                    if there.required && !wanted.required && self.is_key(there) {
+                        self.key_may_lack(there, "the file takes nulls there");
+                    }
                 }
-                None if record(&wanted.name) => {
+                None if is_record => {
                     let effect = "the table has no such column, and this version adds none: it is left out";
-                    self.change(Kind::AddColumn, &wanted.name, None, Some(text(&wanted.field_type)), effect);
+                    self.change(Kind::AddColumn, &wanted.name, None, Some(written(&wanted.field_type)), effect);
                 }
-                None => self.added(wanted, id.is_some()),
+                None => {}
             }
         }
         for there in live.as_struct().fields().iter().filter(|field| !used.contains(&field.id)) {
-            let text = Some(text(&there.field_type));
-            self.change(
-                Kind::LeaveColumnAway,
-                &there.name,
-                text,
-                None,
-                "it stays in the table, and is null in rows that come",
-            );
-            if there.required {
-                self.relaxed(there, "the file fills it no more");
+            self.left(&there.name, &there.field_type);
+            if there.required && self.is_key(there) {
+                self.key_may_lack(there, "the file fills it no more");
             }
         }
-    }
-
-    fn added(&mut self, wanted: &NestedField, was_there: bool) {
-        let place = format!("table.columns.{}", wanted.name);
-        let data_type = text(&wanted.field_type);
-        let same = |field: &&NestedFieldRef| field.name.to_lowercase() == wanted.name.to_lowercase();
-        let taken = self.metadata.current_schema().as_struct().fields().iter().find(same).map(|field| &field.name);
-        let stop = match (was_there, taken) {
-            (false, None) => None,
-            (true, _) => Some((
-                "plan.column_dropped",
-                format!(
-                    "`{}`: the table has dropped its column: folds would stop; leave the field out with `exclude`",
-                    wanted.name
-                ),
-            )),
-            (false, Some(taken)) => Some((
-                "plan.column_taken",
-                format!(
-                    "`{}` ({data_type}): another source fills the table's column `{taken}`: folds would stop; name it otherwise \
-                     under [table.columns], or leave the field out with `exclude`",
-                    wanted.name
-                ),
-            )),
-        };
-        let effect = match stop {
-            None => "the first fold that finds it staged adds it",
-            Some(_) => "folds stop",
-        };
-        self.change(Kind::AddColumn, &wanted.name, None, Some(data_type), effect);
-        if let Some((code, message)) = stop {
-            self.fault(&place, code, message);
-        }
-    }
-
-    fn column(&mut self, there: &NestedField, wanted: &NestedField) {
-        let mut fits = Vec::new();
-        fit(&there.field_type, &wanted.field_type, &wanted.name, &mut fits);
-        let place = format!("table.columns.{}.type", wanted.name);
-        let (table, file) = (text(&there.field_type), text(&wanted.field_type));
-        for fit in fits {
-            let texts = (Some(table.clone()), Some(file.clone()));
-            match fit {
-                Fit::Promoted(path) => {
-                    self.change(
-                        Kind::PromoteColumn,
-                        &path,
-                        texts.0,
-                        texts.1,
-                        "the first fold that finds it staged so widens it",
-                    );
+        for fold::Change { path, what } in changes {
+            match what {
+                What::Added { data_type } => {
+                    let effect = "the first fold that finds it staged adds it";
+                    self.change(Kind::AddColumn, &path, None, Some(data_type), effect);
                 }
-                Fit::Incompatible(path, live, asked) => {
-                    self.change(Kind::ChangeColumn, &path, texts.0, texts.1, "folds stop");
-                    let message =
-                        format!("`{path}` is {live} in the table and {asked} in the file: neither becomes the other");
-                    self.fault(&place, "plan.incompatible_column", message);
+                What::Widened { from, to } => {
+                    let effect = "the first fold that finds it staged so widens it";
+                    self.change(Kind::PromoteColumn, &path, Some(from), Some(to), effect);
                 }
-                Fit::Added(path) => {
-                    self.change(Kind::AddColumn, &path, None, texts.1, "the first fold that finds it staged adds it");
-                }
-                Fit::Left(path) => {
-                    let effect = "it stays in the table, and is null in rows that come";
-                    self.change(Kind::LeaveColumnAway, &path, texts.0, None, effect);
+                What::Optional => {
+                    let effect = "the file takes nulls there, or fills it no more: the first fold of such rows makes it optional";
+                    self.change(Kind::ChangeColumn, &path, Some("not null".to_owned()), None, effect);
                 }
             }
         }
-        if there.required && !wanted.required {
-            self.relaxed(there, "the file takes nulls there");
+        for (column, stop) in stops {
+            self.stop(&column, places.get(&column).copied(), &stop);
         }
     }
 
-    /// A column that was required, and may be null by what the file says.
-    fn relaxed(&mut self, there: &NestedField, why: &str) {
-        let table = Some(format!("{} not null", text(&there.field_type)));
-        if self.metadata.current_schema().identifier_field_ids().any(|id| id == there.id) {
-            let effect = "the table takes no nulls there: rows with one go to dead letters";
-            self.change(Kind::ChangeColumn, &there.name, table, None, effect);
-            let message = format!("`{}` is one of the table's identifier fields, never null, and {why}", there.name);
-            self.fault("table", "plan.required_column", message);
-            return;
-        }
-        let effect = format!("{why}: the first fold of such rows makes it optional");
-        self.change(Kind::ChangeColumn, &there.name, table, Some(text(&there.field_type)), &effect);
+    /// A column that folds would stop at.
+    fn stop(&mut self, column: &str, place: Option<i32>, stop: &fold::Error) {
+        let there = place.and_then(|id| self.metadata.current_schema().field_by_id(id));
+        let table = there.map(|there| written(&there.field_type));
+        let file = self.resolved.schema.field_by_name(column).map(|wanted| written(&wanted.field_type));
+        let (change, code, setting) = match stop.code() {
+            "fold.column_unfit" => (Kind::ChangeColumn, "plan.incompatible_column", ".type"),
+            "fold.column_dropped" => (Kind::AddColumn, "plan.column_dropped", ""),
+            "fold.column_taken" => (Kind::AddColumn, "plan.column_taken", ""),
+            _ => (Kind::ChangeColumn, "plan.column_ambiguous", ""),
+        };
+        self.change(change, column, table, file, "folds stop");
+        let remedy = stop.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"));
+        self.fault(&format!("table.columns.{column}{setting}"), code, format!("folds would stop: {stop}{remedy}"));
+    }
+
+    /// A column, or a field within one, that the file does not fill.
+    fn left(&mut self, path: &str, data_type: &Type) {
+        let effect = "it stays in the table, and is null in rows that come";
+        self.change(Kind::LeaveColumnAway, path, Some(written(data_type)), None, effect);
+    }
+
+    fn is_key(&self, there: &NestedField) -> bool {
+        self.metadata.current_schema().identifier_field_ids().any(|id| id == there.id)
+    }
+
+    /// One of the table's identifier fields, never null, that may be by what the file says.
+    fn key_may_lack(&mut self, there: &NestedField, why: &str) {
+        let table = Some(format!("{} not null", written(&there.field_type)));
+        let effect = "the table takes no nulls there: rows with one go to dead letters";
+        self.change(Kind::ChangeColumn, &there.name, table, None, effect);
+        let message = format!("`{}` is one of the table's identifier fields, never null, and {why}", there.name);
+        self.fault("table", "plan.required_column", message);
     }
 
     fn layout(&mut self) {
@@ -283,58 +254,28 @@ impl Comparison<'_> {
     }
 }
 
-/// How a column's type goes with the table's.
-enum Fit {
-    /// The table's could be widened to it.
-    Promoted(String),
-    Incompatible(String, String, String),
-    /// A field inside that the table has not.
-    Added(String),
-    /// A field inside that the file has not.
-    Left(String),
-}
-
+/// Fields within a column of the table that the file has not.
 // Both are schemas, whose depth is bounded where they are read.
-fn fit(table: &Type, file: &Type, path: &str, fits: &mut Vec<Fit>) {
+fn missing(table: &Type, file: &Type, path: &str, found: &mut Vec<String>) {
     match (table, file) {
         (Type::Struct(there), Type::Struct(wanted)) => {
-            for field in wanted.fields() {
+            for field in there.fields() {
                 let path = format!("{path}.{}", field.name);
-                match there.field_by_name(&field.name) {
-                    Some(other) => fit(&other.field_type, &field.field_type, &path, fits),
-                    None => fits.push(Fit::Added(path)),
+                match wanted.field_by_name(&field.name) {
+                    Some(wanted) => missing(&field.field_type, &wanted.field_type, &path, found),
+                    None => found.push(path),
                 }
             }
-            let missing = there.fields().iter().filter(|field| wanted.field_by_name(&field.name).is_none());
-            fits.extend(missing.map(|field| Fit::Left(format!("{path}.{}", field.name))));
         }
         (Type::List(there), Type::List(wanted)) => {
             let path = format!("{path}.element");
-            fit(&there.element_field.field_type, &wanted.element_field.field_type, &path, fits);
+            missing(&there.element_field.field_type, &wanted.element_field.field_type, &path, found);
         }
         (Type::Map(there), Type::Map(wanted)) => {
-            fit(&there.key_field.field_type, &wanted.key_field.field_type, &format!("{path}.key"), fits);
-            fit(&there.value_field.field_type, &wanted.value_field.field_type, &format!("{path}.value"), fits);
+            let path = format!("{path}.value");
+            missing(&there.value_field.field_type, &wanted.value_field.field_type, &path, found);
         }
-        (Type::Primitive(there), Type::Primitive(wanted)) if there == wanted || widens(wanted, there) => {}
-        (Type::Primitive(there), Type::Primitive(wanted)) if widens(there, wanted) => {
-            fits.push(Fit::Promoted(path.to_owned()));
-        }
-        (there, wanted) => fits.push(Fit::Incompatible(path.to_owned(), text(there), text(wanted))),
-    }
-}
-
-/// A type as pipeline files write it.
-pub(super) fn text(data_type: &Type) -> String {
-    match data_type {
-        Type::Primitive(PrimitiveType::Decimal { precision, scale }) => format!("decimal({precision}, {scale})"),
-        Type::Primitive(primitive) => primitive.to_string(),
-        Type::Struct(fields) => {
-            let fields = fields.fields().iter().map(|field| format!("{}: {}", field.name, text(&field.field_type)));
-            format!("struct<{}>", fields.collect::<Vec<_>>().join(", "))
-        }
-        Type::List(list) => format!("list<{}>", text(&list.element_field.field_type)),
-        Type::Map(map) => format!("map<{}, {}>", text(&map.key_field.field_type), text(&map.value_field.field_type)),
+        _ => {}
     }
 }
 

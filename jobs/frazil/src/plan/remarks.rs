@@ -15,6 +15,8 @@ const SMALL_FILE_BYTES: u64 = 1 << 20;
 /// Smaller row groups are read one by one, with a footer entry of each column.
 const ROW_GROUP_BYTES_MIN: u64 = 8 << 20;
 const TARGET_FILE_BYTES_MIN: u64 = 32 << 20;
+/// Names in a warning, and warnings of one kind.
+const SHOWN_MAX: usize = 10;
 
 /// A warning.
 #[derive(Debug, Serialize)]
@@ -31,6 +33,8 @@ pub(crate) fn of(resolved: &Resolved, environment: &Environment, estimate: &Esti
     remarks.lookups();
     remarks.properties();
     remarks.rows();
+    remarks.fields();
+    remarks.versions();
     remarks.mapping(environment);
     remarks.all
 }
@@ -175,6 +179,39 @@ impl<'a> Remarks<'a> {
                 "plan.no_record_columns",
                 "without record columns no row tells which record it is of: it can't be traced to an offset",
             );
+        }
+    }
+
+    /// Fields that are in no column, and that nobody said should not be.
+    fn fields(&mut self) {
+        let left = &self.resolved.left_aside;
+        if left.is_empty() {
+            return;
+        }
+        let names: Vec<String> = left.iter().take(SHOWN_MAX).map(|name| format!("`{name}`")).collect();
+        let more = if left.len() > SHOWN_MAX { format!(" and {} more", left.len() - SHOWN_MAX) } else { String::new() };
+        self.add(
+            "plan.fields_left_aside",
+            format!(
+                "in no column, for one is made of another field of the same record: {}{more}; declare columns for them under \
+                 [table.columns], or name them under `exclude`",
+                names.join(", ")
+            ),
+        );
+    }
+
+    /// Versions of the schema of which every record goes to dead letters.
+    fn versions(&mut self) {
+        let refused = &self.resolved.refused;
+        for (number, why) in refused.iter().take(SHOWN_MAX) {
+            self.add(
+                "plan.incompatible_version",
+                format!("records of version {number} of the schema go to dead letters: {why}"),
+            );
+        }
+        if refused.len() > SHOWN_MAX {
+            let message = format!("so do records of {} more versions", refused.len() - SHOWN_MAX);
+            self.add("plan.incompatible_version", message);
         }
     }
 

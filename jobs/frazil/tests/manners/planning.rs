@@ -234,7 +234,8 @@ fn a_good_plan_says_what_comes_of_the_file() {
         [table.columns]\nemployee_id = { from = \"id\", type = \"long\" }\nteam = \"team.name\"\n";
     let place = project(&[("employee", &employee(table))]);
     let (exit, plan) = place.plan(&["--records-per-second", "50000", "--record-bytes", "100"]);
-    assert_eq!((exit, codes(&plan)), (Exit::Done, Vec::new()));
+    // Of the team there is no more than its name in the table, and nobody said so.
+    assert_eq!((exit, codes(&plan)), (Exit::Done, vec!["plan.fields_left_aside"]));
     assert_eq!(plan["columns"][0], json!({"name": "employee_id", "type": "long", "required": false, "source": "id"}));
     let start = plan["columns"].as_array().unwrap().iter().find(|c| c["name"] == "start_date").unwrap();
     assert_eq!((&start["required"], &start["type"]), (&json!(true), &json!("timestamptz")));
@@ -426,6 +427,30 @@ fn what_the_next_fold_would_stop_at_is_a_fault() {
     assert_eq!(plan["live"]["state"], "absent");
     assert!(!place.folder.path().join("dir/catalog.db").exists(), "a plan makes nothing");
     assert_eq!(place.answer(&["fold", "--dir", "dir"]).1["error"]["code"], "fold.table_replaced");
+}
+
+/// Also where the file says nothing of it any more.
+#[test]
+fn a_staged_column_that_the_table_can_not_take_is_a_fault() {
+    let place = Place::with_pipeline();
+    let own = include_str!("../../demo/employee.toml");
+    let mut events = events(20, 0.0).into_iter();
+    for file in [own, &own.replace("age = \"employee_age\"", "age = { from = \"employee_age\", type = \"string\" }")] {
+        place.write("dir/pipelines/employee.toml", file);
+        place.write("event.json", events.next().unwrap());
+        place.done(&["ingest", "--event", "event.json"]);
+        if file == own {
+            place.done(&["fold"]);
+        }
+    }
+    place.write("dir/pipelines/employee.toml", own);
+    let (exit, plan) = place.plan(&["--dir", "dir"]);
+    assert_eq!((exit, &plan["faults"][0]["code"]), (Exit::Usage, &json!("fold.column_unfit")), "{plan}");
+    let message = plan["faults"][0]["message"].as_str().unwrap();
+    for words in ["column `age`", "is string in `staging/", "and int in", "`exclude`"] {
+        assert!(message.contains(words), "{message}");
+    }
+    assert_eq!(place.answer(&["fold", "--dir", "dir"]).1["error"]["code"], "fold.column_unfit");
 }
 
 #[test]

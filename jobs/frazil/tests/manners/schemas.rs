@@ -98,7 +98,8 @@ fn a_registered_schema_makes_the_columns_and_its_versions_bring_more() {
     assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
     assert_eq!(place.told(&["plan"])["columns"][0]["name"], "name");
     let decoded = place.told(&["decode", "--hex", "00 00000002 0461 63 02 00 02 0278"]);
-    let row = json!([{"sensor": "ac", "reading": 1, "at": "1970-01-01T00:00:00.000000Z", "room": "x"}]);
+    // The column is called as the newest version calls it.
+    let row = json!([{"name": "ac", "reading": 1, "at": "1970-01-01T00:00:00.000000Z", "room": "x"}]);
     assert_eq!(decoded["rows"], row);
     place.write("event.json", event(&[b"\0\0\0\0\x01\x04ab\x0f\0"]));
     // Before there is a store, too.
@@ -114,6 +115,33 @@ fn a_registered_schema_makes_the_columns_and_its_versions_bring_more() {
     assert_eq!((exit, faults(&plan)), (Exit::Usage, vec!["pipelines/readings.toml:6:38 schema".to_owned()]));
     let (exit, answer) = place.answer(&["ingest", "--event", "event.json"]);
     assert_eq!((exit, &answer["error"]["code"]), (Exit::Usage, &json!("pipeline.schema")), "{answer}");
+}
+
+#[test]
+fn a_plan_warns_of_versions_that_are_not_read_and_of_fields_that_are_left_aside() {
+    let place = project("confluent", "registry = \"main\", name = \"readings\"");
+    let warnings = |place: &Place| -> Vec<String> {
+        let plan = place.told(&["plan"]);
+        let all = plan["warnings"].as_array().unwrap().iter();
+        let told = ["plan.incompatible_version", "plan.fields_left_aside"];
+        let of = |warning: &&Value| told.contains(&warning["code"].as_str().unwrap());
+        all.filter(of).map(|warning| warning["message"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(warnings(&place).is_empty());
+    place.write("registry/3.avsc", READING_2.replace("[\"null\", \"string\"]", "[\"null\", \"int\"]"));
+    let place_of = r#"{"name": "place", "type": {"type": "record", "name": "P", "fields": [
+        {"name": "x", "type": "int"}, {"name": "y", "type": "int"}]}}"#;
+    let newest = READING.replace("\"long\"}]", &format!("\"long\"}}, {place_of}]"));
+    place.write("registry/readings.avsc", newest);
+    place.write(
+        "pipelines/readings.toml",
+        pipeline("confluent", "registry = \"main\", name = \"readings\"") + "x = \"place.x\"\n",
+    );
+    let warnings = warnings(&place);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("of the same record: `place.y`; declare"), "{warnings:?}");
+    let words = "records of version 2 of the schema go to dead letters: column `room` is string in its schema, and int in another";
+    assert!(warnings[1].starts_with(words), "{warnings:?}");
 }
 
 /// What `check` says needs no network; `plan` says that it could not ask.

@@ -273,7 +273,8 @@ impl Compiler<'_> {
                 self.foreign.push(Foreign { path, first, several: around.several, resolution, of: step.writer });
                 Op::Keep(self.foreign.len() - 1)
             }
-            _ => around.skip(step.writer),
+            _ if around.own => Op::SkipOwn(step.writer),
+            _ => Op::Ignore(step.writer),
         }
     }
 }

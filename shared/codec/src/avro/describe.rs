@@ -28,7 +28,8 @@ impl Described for Schema {
         while let Some(found) = describer.found.get(records.len()).copied() {
             records.push(describer.record(found));
         }
-        source::Schema { records, noun: "record", rest: "fields that the schema does not know: JSON by their names" }
+        let rest = "fields that the schema does not know: JSON by their names";
+        source::Schema { records, noun: "record", rest, versions: Vec::new() }
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
@@ -73,6 +74,7 @@ impl Describer<'_> {
                 let Shape::Record(record) = schema.shape(id) else { return Record::default() };
                 let fields = record.fields.iter().map(|field| Field {
                     former: field.aliases.clone(),
+                    names: Vec::new(),
                     doc: field.doc.clone(),
                     ..Field::named(&field.name, self.value(field.of))
                 });

@@ -50,6 +50,8 @@ pub(super) enum Op {
     Skip(usize),
     /// A part of a default that is in no column.
     SkipOwn(usize),
+    /// A writer's value that is unknown to the reader.
+    Ignore(usize),
     /// So many bytes are in no column.
     Pass(usize),
     /// It is unknown to the reader, and kept: its place in [`Program::foreign`].

@@ -67,6 +67,10 @@ pub(super) fn run(op: &Op, program: &Program, level: &mut Level, reader: &mut Re
         Op::Nothing => Ok(()),
         Op::Skip(of) => skip(&program.writer, *of, reader, 0),
         Op::SkipOwn(of) => skip(&program.reader, *of, reader, 0),
+        Op::Ignore(of) => {
+            reader.ignored = true;
+            skip(&program.writer, *of, reader, 0)
+        }
         Op::Pass(length) => reader.pass(*length).map(drop),
         Op::List { list, element, least, present } => {
             mark(*present, level);

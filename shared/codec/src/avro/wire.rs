@@ -25,6 +25,8 @@ pub(super) struct Reader<'a> {
     pub(super) opened: usize,
     /// What the reader's schema does not know: the place of each in the program, and its text.
     pub(super) foreign: Vec<(usize, String)>,
+    /// Whether a field was passed over that the reader's schema does not know.
+    pub(super) ignored: bool,
 }
 
 /// A block of elements, and where it ends if it says so.
@@ -35,7 +37,7 @@ pub(super) struct Block {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(buf: &'a [u8], end: usize) -> Self {
-        Self { buf, at: 0, end: end.min(buf.len()), empty: 0, opened: 0, foreign: Vec::new() }
+        Self { buf, at: 0, end: end.min(buf.len()), empty: 0, opened: 0, foreign: Vec::new(), ignored: false }
     }
 
     pub(super) const fn buf(&self) -> &'a [u8] {

@@ -68,7 +68,7 @@ fn within<'p>(path: &'p str, name: &str) -> Option<&'p str> {
 /// # Errors
 /// Every fault of the block, not just the first.
 pub fn plan<S: Described + ?Sized>(source: &S, table: &Table) -> Result<Columns, Vec<Fault>> {
-    plan_of(source.describe(), &|columns| source.misfits(columns), None, table)
+    plan_of(source.describe(), &|columns| source.misfits(columns), None, table, &laid_out_by([table]))
 }
 
 /// Decides a table's columns, and what else the pipeline file asks of payloads: [`plan`] with the `[value]` block.
@@ -76,17 +76,52 @@ pub fn plan<S: Described + ?Sized>(source: &S, table: &Table) -> Result<Columns,
 /// # Errors
 /// Every fault of both blocks.
 pub fn plan_records<S: Described + ?Sized>(source: &S, value: &Value, table: &Table) -> Result<Columns, Vec<Fault>> {
-    plan_of(source.describe(), &|columns| source.misfits(columns), Some(value), table)
+    plan_among(source, value, table, &laid_out_by([table]))
+}
+
+/// [`plan_records`] of one of several tables, which are laid out by these columns: all have the same, under the same names.
+pub(super) fn plan_among<S: Described + ?Sized>(
+    source: &S,
+    value: &Value,
+    table: &Table,
+    laid_out_by: &BTreeSet<&str>,
+) -> Result<Columns, Vec<Fault>> {
+    plan_of(source.describe(), &|columns| source.misfits(columns), Some(value), table, laid_out_by)
+}
+
+/// The columns, or fields within columns, that settings of tables name without saying what they are made of.
+pub(super) fn laid_out_by<'t>(tables: impl IntoIterator<Item = &'t Table>) -> BTreeSet<&'t str> {
+    let mut names = BTreeSet::new();
+    for table in tables {
+        names.extend(table.primary_key.iter().map(String::as_str));
+        names.extend(table.partition_by.iter().map(|field| field.column.as_str()));
+        names.extend(table.sort_by.iter().map(|field| field.column.as_str()));
+        names.extend(table.dedup_within.iter().map(|within| within.column.as_str()));
+    }
+    names
 }
 
 /// The columns of a table that a source can't fill: the index of each, and why.
 type Misfits<'a> = &'a dyn Fn(&Columns) -> Vec<(usize, String)>;
 
-fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &Table) -> Result<Columns, Vec<Fault>> {
+fn plan_of(
+    source: Schema,
+    misfits: Misfits<'_>,
+    value: Option<&Value>,
+    table: &Table,
+    laid_out_by: &BTreeSet<&str>,
+) -> Result<Columns, Vec<Fault>> {
     let defaults = Defaults::new(table.column_case, table.types, &table.exclude);
     let rest = source.rest;
-    let mut planner =
-        Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    let mut planner = Planner {
+        source,
+        table,
+        laid_out_by,
+        exploded: None,
+        defaults,
+        unplanned: BTreeSet::new(),
+        faults: Vec::new(),
+    };
     planner.rename_exclusions();
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
@@ -125,7 +160,9 @@ fn plan_of(source: Schema, misfits: Misfits<'_>, value: Option<&Value>, table: &
 /// What is wrong with the path, or with the field.
 pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Result<Plain, String> {
     let defaults = Defaults::new(table.column_case, table.types, &[]);
-    let planner = Planner { source, table, exploded: None, defaults, unplanned: BTreeSet::new(), faults: Vec::new() };
+    let (none, unplanned) = (BTreeSet::new(), BTreeSet::new());
+    let planner =
+        Planner { source, table, laid_out_by: &none, exploded: None, defaults, unplanned, faults: Vec::new() };
     let (fields, _) = planner.resolve(path)?;
     let source_name = path::text(&planner.source.names(&fields));
     if planner.comparable(&fields).is_none() {
@@ -150,6 +187,8 @@ pub(super) struct Plain {
 struct Planner<'a> {
     source: Schema,
     table: &'a Table,
+    /// What this and other tables are laid out by.
+    laid_out_by: &'a BTreeSet<&'a str>,
     /// The way to the repeated field of which each element becomes a row.
     exploded: Option<Vec<At>>,
     defaults: Defaults,
@@ -180,12 +219,14 @@ impl Planner<'_> {
         // By the field of the payload's record that they are made from; none for the record's own.
         let mut declared: BTreeMap<Option<usize>, Vec<Column>> = BTreeMap::new();
         let mut listed = Vec::new();
-        for declaration in &table.columns {
-            if declaration.pii == Some(Pii::Drop) {
-                self.drop(declaration);
-            }
+        let here = |declaration: &&ColumnDeclaration| !self.is_of_another(declaration);
+        let declarations: Vec<&ColumnDeclaration> = table.columns.iter().filter(here).collect();
+        let (dropped, kept): (Vec<_>, Vec<_>) =
+            declarations.into_iter().partition(|declaration| declaration.pii == Some(Pii::Drop));
+        for declaration in dropped {
+            self.drop(declaration);
         }
-        for declaration in table.columns.iter().filter(|declaration| declaration.pii != Some(Pii::Drop)) {
+        for declaration in kept {
             let Some((field, column)) = self.declared(declaration) else {
                 self.unplanned.insert(declaration.name.clone());
                 continue;
@@ -299,11 +340,31 @@ impl Planner<'_> {
         format!("{VALUE}{}", self.source.ids(path))
     }
 
+    /// What the column of a field is called that nothing is said about: as the field, unless what the table is laid out by has a name
+    /// that the field had before, and no other has now. The table has it under that name.
+    fn column_name(&self, at: At) -> String {
+        let (case, field) = (self.table.column_case, self.source.field(at));
+        let is_named = |name: &String| {
+            let others = self.source.fields(ROOT).filter(|other| *other != at).map(|other| self.source.field(other));
+            self.laid_out_by.iter().any(|path| within(path, name).is_some())
+                && !self.table.columns.iter().any(|declaration| declaration.name == *name)
+                && others
+                    .flat_map(|other| std::iter::once(&other.name).chain(&other.former).chain(&other.names))
+                    .all(|other| naming::fold(case, other) != *name)
+        };
+        let own = naming::fold(case, &field.name);
+        let before = field.former.iter().chain(&field.names).map(|name| naming::fold(case, name));
+        match self.laid_out_by.iter().any(|path| within(path, &own).is_some()) {
+            true => own,
+            false => before.into_iter().find(is_named).unwrap_or(own),
+        }
+    }
+
     /// The column of a field that nothing is said about.
     fn default(&mut self, at: At) -> Option<Column> {
         let field = self.source.field(at);
         let (path, doc) = ([field.name.clone()], field.doc.clone());
-        let name = naming::fold(self.table.column_case, &field.name);
+        let name = self.column_name(at);
         if self.defaults.excludes(&path) {
             return None;
         }
@@ -431,6 +492,25 @@ impl Planner<'_> {
         })
     }
 
+    /// Whether a column is declared of a field that this version of the schema lacks, and another one has: there it is a column.
+    fn is_of_another(&self, declaration: &ColumnDeclaration) -> bool {
+        let From::Path(path) = &declaration.from else { return false };
+        self.resolve(path).is_err()
+            && self.source.versions.iter().any(|version| {
+                let (none, table) = (BTreeSet::new(), self.table);
+                let other = Planner {
+                    source: version.clone(),
+                    table,
+                    laid_out_by: &none,
+                    exploded: None,
+                    defaults: Defaults::new(table.column_case, table.types, &[]),
+                    unplanned: BTreeSet::new(),
+                    faults: Vec::new(),
+                };
+                other.resolve(path).is_ok()
+            })
+    }
+
     /// Leaves out the source of a column that is dropped.
     fn drop(&mut self, declaration: &ColumnDeclaration) {
         let place = format!("table.columns.{}", declaration.name);
@@ -452,6 +532,16 @@ impl Planner<'_> {
         let personal = table.columns.iter().filter(|declaration| declaration.pii.is_some());
         let mut faults = Vec::new();
         for one in personal {
+            if let From::Path(path) = &one.from
+                && self.places(path).len() > 1
+            {
+                let message = format!(
+                    "`{}` could be several fields: one of them had another name before, and both would have that one; give the new \
+                     one another name in the schema",
+                    path.join(".")
+                );
+                faults.push(fault(format!("table.columns.{}", one.name), message));
+            }
             for other in table.columns.iter().filter(|other| other.pii.is_none()) {
                 let holds = match (&other.from, &one.from) {
                     (From::Path(outer), From::Path(inner)) => match (self.resolve(outer), self.resolve(inner)) {
@@ -568,8 +658,7 @@ impl Planner<'_> {
             return Ok(at);
         }
         // What a field was called means it as long as no other is called so.
-        let mut former =
-            self.source.fields(record).filter(|at| self.source.field(*at).former.iter().any(|id| id == name));
+        let mut former = self.source.fields(record).filter(|at| self.source.field(*at).was(name));
         if let (Some(at), None) = (former.next(), former.next()) {
             return Ok(at);
         }
@@ -617,11 +706,27 @@ impl Planner<'_> {
         let (mut record, mut names) = (ROOT, Vec::new());
         for segment in path {
             let field = self.source.field(self.find(record, segment).ok()?);
-            let is_former = field.former.contains(segment);
+            let is_former = field.name != *segment && field.was(segment);
             names.push(if is_former { field.name.clone() } else { segment.clone() });
             record = field.value.inside().unwrap_or(usize::MAX);
         }
         Some(names)
+    }
+
+    /// The places of all fields that are called as a path is written: where a version has used a name again, there are several.
+    fn places(&self, path: &[String]) -> Vec<Vec<At>> {
+        let mut all = vec![(ROOT, Vec::new())];
+        for segment in path {
+            let mut next = Vec::new();
+            for (record, places) in &all {
+                for at in self.source.fields(*record).filter(|at| self.source.field(*at).name == *segment) {
+                    let places: Vec<At> = places.iter().copied().chain([at]).collect();
+                    next.push((self.source.field(at).value.inside().unwrap_or(usize::MAX), places));
+                }
+            }
+            all = next;
+        }
+        all.into_iter().map(|(_, places)| places).collect()
     }
 
     /// The paths of all fields that are, or were, called as a path is written.
@@ -632,7 +737,7 @@ impl Planner<'_> {
             for (record, names) in &all {
                 for at in self.source.fields(*record) {
                     let field = self.source.field(at);
-                    if field.name == *segment || field.former.contains(segment) {
+                    if field.name == *segment || field.was(segment) {
                         let names: Vec<String> = names.iter().chain([&field.name]).cloned().collect();
                         next.push((field.value.inside().unwrap_or(usize::MAX), names));
                     }
@@ -665,7 +770,7 @@ impl Planner<'_> {
                 if !self.may_come(&excluded.path) {
                     faults.push(fault(place, message));
                 }
-            } else if !excluded.applied && excluded.path.len() > 1 {
+            } else if !excluded.applied && excluded.path.len() > 1 && !self.is_aside(&excluded.path) {
                 let message = format!(
                     "`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type"
                 );
@@ -673,6 +778,16 @@ impl Planner<'_> {
             }
         }
         self.faults.append(&mut faults);
+    }
+
+    /// Whether a path leads to what is in no column for one is declared of another field of the same record: to exclude it says so.
+    fn is_aside(&self, path: &[String]) -> bool {
+        let declared = self.table.columns.iter().filter_map(|declaration| match &declaration.from {
+            From::Path(path) => self.found(path),
+            _ => None,
+        });
+        let shared = |other: &[String]| path.iter().zip(other).take_while(|(one, other)| one == other).count();
+        declared.into_iter().any(|other| (1..path.len().min(other.len())).contains(&shared(&other)))
     }
 
     /// Whether a field that this version of a schema lacks, and has nothing of a similar name, may be another version's.
@@ -785,24 +900,8 @@ impl Planner<'_> {
 
     /// Two columns of one name, at any depth; names that differ only in case are one name to Glue and Athena.
     fn check_names(&mut self, columns: &Columns) {
-        let mut seen: BTreeMap<String, String> = BTreeMap::new();
-        let mut faults: Vec<Fault> = Vec::new();
-        for column in &columns.columns {
-            let mut names = Vec::new();
-            full_names(&column.name, &column.data_type, &mut names);
-            for name in names {
-                if let Some(other) = seen.insert(name.to_lowercase(), name.clone()) {
-                    let message = if other == name {
-                        format!("two columns are named `{name}`; rename or exclude one of them")
-                    } else {
-                        format!(
-                            "`{other}` and `{name}` differ only in case, and Glue and Athena would take them for one; rename or exclude one of them"
-                        )
-                    };
-                    faults.push(fault(self.place(&column.name), message));
-                }
-            }
-        }
+        let faults = clashes(columns).into_iter().map(|(column, message)| fault(self.place(column), message));
+        let mut faults: Vec<Fault> = faults.collect();
         self.faults.append(&mut faults);
     }
 
@@ -842,6 +941,29 @@ impl Planner<'_> {
             "table".to_owned()
         }
     }
+}
+
+/// Names that two columns would have, or that differ in case only, at any depth: the latter of the two columns, and what is wrong.
+pub(super) fn clashes(columns: &Columns) -> Vec<(&str, String)> {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    let mut clashes = Vec::new();
+    for column in &columns.columns {
+        let mut names = Vec::new();
+        full_names(&column.name, &column.data_type, &mut names);
+        for name in names {
+            if let Some(other) = seen.insert(name.to_lowercase(), name.clone()) {
+                let message = if other == name {
+                    format!("two columns are named `{name}`; rename or exclude one of them")
+                } else {
+                    format!(
+                        "`{other}` and `{name}` differ only in case, and Glue and Athena would take them for one; rename or exclude one of them"
+                    )
+                };
+                clashes.push((column.name.as_str(), message));
+            }
+        }
+    }
+    clashes
 }
 
 /// The column of fields that the schema does not know.

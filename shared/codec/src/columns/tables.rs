@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pipeline::resolved::{From, Pipeline};
 use pipeline::route::Part;
 
-use super::plan::{Plain, plain_field, plan_records};
+use super::plan::{Plain, laid_out_by, plain_field, plan_among};
 use super::{About, Columns, Fault, Field};
 use crate::source::Described;
 
@@ -44,10 +44,11 @@ pub fn plan_tables<S: Described + ?Sized>(source: &S, pipeline: &Pipeline) -> Re
     let (value, table) = (&pipeline.value, &pipeline.table);
     let mut faults = Vec::new();
     let route = route(source, pipeline, &mut faults);
-    let columns = plan_records(source, value, table).map_err(|found| faults.extend(found)).ok();
+    let laid_out_by = laid_out_by(std::iter::once(table).chain(pipeline.tables.values()));
+    let columns = plan_among(source, value, table, &laid_out_by).map_err(|found| faults.extend(found)).ok();
     let mut differing = BTreeMap::new();
     for (name, table) in &pipeline.tables {
-        match plan_records(source, value, table) {
+        match plan_among(source, value, table, &laid_out_by) {
             Ok(columns) => {
                 differing.insert(name.clone(), columns);
             }

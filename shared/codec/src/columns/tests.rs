@@ -545,6 +545,7 @@ fn declared(records: Vec<Vec<(&str, source::Kind)>>) -> Declared {
         name: name.to_owned(),
         id: name.to_owned(),
         former: Vec::new(),
+        names: Vec::new(),
         doc: None,
         value: source::Value { kind, optional: true },
     };
@@ -553,7 +554,12 @@ fn declared(records: Vec<Vec<(&str, source::Kind)>>) -> Declared {
         fields: fields.into_iter().map(field).collect(),
         is_entry: false,
     };
-    Declared(source::Schema { records: records.into_iter().map(record).collect(), noun: "record", rest: "" })
+    Declared(source::Schema {
+        records: records.into_iter().map(record).collect(),
+        noun: "record",
+        rest: "",
+        versions: Vec::new(),
+    })
 }
 
 /// A dot in a name is a letter of it, and no step into a record.

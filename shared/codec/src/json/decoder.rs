@@ -106,7 +106,8 @@ impl Decoder {
                 _ => Ok(()),
             })
             .and_then(|()| level.close_row());
-        self.batch.settled(closed)
+        let ignored = reader.ignored;
+        self.batch.settled(closed, ignored)
     }
 
     /// The text of the only column in the last row, where it has one.
@@ -117,6 +118,11 @@ impl Decoder {
     /// Drops the rows since the last batch.
     pub(crate) fn forget(&mut self) {
         self.batch.forget();
+    }
+
+    /// Takes the number of records with fields that the schema does not know and that were left out, since it was last taken.
+    pub const fn take_ignoring(&mut self) -> u64 {
+        self.batch.take_ignoring()
     }
 
     /// Rows since the last batch.

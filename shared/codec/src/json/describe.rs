@@ -24,6 +24,7 @@ impl Described for Schema {
             records,
             noun: "object",
             rest: "members that the schema does not know: their JSON, as it was written, by their names",
+            versions: Vec::new(),
         }
     }
 

@@ -178,7 +178,10 @@ fn unexpected(object: &Object, reader: &mut Reader<'_>) -> Outcome<Option<usize>
     match object.unknown {
         Unknown::Keep { .. } => Err(again()),
         Unknown::Refuse => Err(unknown(&reader.name(name))),
-        Unknown::Skip => reader.skip().map(|()| None).map_err(|stop| stop.within(&reader.spelled(name))),
+        Unknown::Skip => {
+            reader.ignored = true;
+            reader.skip().map(|()| None).map_err(|stop| stop.within(&reader.spelled(name)))
+        }
     }
 }
 
@@ -268,7 +271,10 @@ fn last_members(object: &Object, level: &mut Level, reader: &mut Reader<'_>) -> 
 /// A member that the schema does not know, whose value is next.
 fn stray(object: &Object, name: &str, reader: &mut Reader<'_>) -> Outcome {
     match &object.unknown {
-        Unknown::Skip => Ok(()),
+        Unknown::Skip => {
+            reader.ignored = true;
+            Ok(())
+        }
         Unknown::Refuse => Err(unknown(name)),
         Unknown::Keep { path, several } => {
             if reader.foreign.len() >= FOREIGN_MAX {

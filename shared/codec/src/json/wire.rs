@@ -33,6 +33,8 @@ pub(super) struct Reader<'a> {
     pub(super) careful: bool,
     /// Members that the schema does not know, where such are kept, by where their values begin.
     pub(super) foreign: BTreeMap<usize, Foreign>,
+    /// Whether a member was passed over that the schema does not know.
+    pub(super) ignored: bool,
 }
 
 /// A member that the schema does not know.
@@ -69,6 +71,7 @@ impl<'a> Reader<'a> {
             unescaped: Vec::new(),
             careful: false,
             foreign: BTreeMap::new(),
+            ignored: false,
         }
     }
 

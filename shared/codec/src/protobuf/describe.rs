@@ -21,7 +21,7 @@ impl Described for MessageDescriptor {
             records.push(record(&message, &mut found));
         }
         let rest = "fields that the schema does not know: base64 of their wire bytes by field number";
-        Schema { records, noun: "message", rest }
+        Schema { records, noun: "message", rest, versions: Vec::new() }
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
@@ -58,6 +58,7 @@ fn record(message: &MessageDescriptor, found: &mut Found) -> Record {
         name: field.name().to_owned(),
         id: field.number().to_string(),
         former: Vec::new(),
+        names: Vec::new(),
         doc: None,
         value: value(&field, found),
     });

@@ -40,11 +40,13 @@ pub(crate) struct Reader<'a> {
     pub(crate) unknown: Unknown,
     /// Bytes of columns opened so far for this record.
     pub(crate) opened: usize,
+    /// Whether a field was passed over that the schema does not know.
+    pub(crate) ignored: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(buf: &'a [u8], end: usize, foreign: Foreign) -> Self {
-        Self { buf, at: 0, end: end.min(buf.len()), foreign, unknown: Unknown::default(), opened: 0 }
+        Self { buf, at: 0, end: end.min(buf.len()), foreign, unknown: Unknown::default(), opened: 0, ignored: false }
     }
 
     pub(crate) const fn buf(&self) -> &'a [u8] {
@@ -214,6 +216,7 @@ impl<'a> Reader<'a> {
             let message = format!("the field {number} (wire type {wire}) is not in the schema");
             return Err(Stop::new(Class::IncompatibleSchema, message));
         }
+        self.ignored = true;
         self.skip(number, wire, depth)
     }
 

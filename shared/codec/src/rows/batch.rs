@@ -32,6 +32,8 @@ pub(crate) struct Batch {
     outputs: Vec<Output>,
     schema: SchemaRef,
     exploded: Option<Exploded>,
+    /// Records with fields that the schema does not know, and that were left out for it.
+    ignoring: u64,
 }
 
 /// The list of which each element becomes a row.
@@ -100,6 +102,7 @@ impl Batch {
             outputs: plan.outputs,
             schema: Arc::new(Schema::new(fields)),
             exploded: plan.exploded.map(|list| Exploded { list, of_element: plan.of_element, repeated: 0 }),
+            ignoring: 0,
         }
     }
 
@@ -116,9 +119,11 @@ impl Batch {
         }
     }
 
-    /// Takes back the row that is open where reading it has stopped.
+    /// Takes back the row that is open where reading it has stopped; `ignored` is whether some of the record was left out for want of
+    /// a place.
     #[inline]
-    pub(crate) fn settled(&mut self, read: Outcome) -> Result<(), Rejected> {
+    pub(crate) fn settled(&mut self, read: Outcome, ignored: bool) -> Result<(), Rejected> {
+        self.ignoring += u64::from(ignored && read.is_ok());
         read.map_err(|stop| {
             let rows = self.level.rows();
             self.level.rewind(rows);
@@ -131,6 +136,11 @@ impl Batch {
         let output = self.outputs.first()?;
         let Source::Text(slot) = output.source else { return None };
         self.level.last_text(slot, output.valid)
+    }
+
+    /// Takes the number of records with fields that were left out, since it was last taken.
+    pub(crate) const fn take_ignoring(&mut self) -> u64 {
+        std::mem::replace(&mut self.ignoring, 0)
     }
 
     /// Drops the rows.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use pipeline::types::Type;
 
-use super::{Comparable, Kind, ROOT, Schema, Single, Value};
+use super::{Comparable, Field, Kind, ROOT, Schema, Single, Value};
 
 /// More records than this are no schema's: each version that is united may bring its own.
 const RECORDS_MAX: usize = 100_000;
@@ -42,6 +42,29 @@ impl Schema {
             }
         }
         changed.then_some(united)
+    }
+}
+
+impl Schema {
+    /// Learns the names that fields have in another version of the schema, at any depth.
+    pub(crate) fn learn(&mut self, other: &Self) {
+        let (mut open, mut seen) = (vec![(ROOT, ROOT)], HashSet::new());
+        while let Some((own, new)) = open.pop() {
+            let Some(record) = self.records.get_mut(own).filter(|_| seen.insert((own, new))) else { continue };
+            for field in &mut record.fields {
+                let is_it = |theirs: &&Field| {
+                    theirs.id == field.id || theirs.former.contains(&field.id) || field.former.contains(&theirs.id)
+                };
+                for theirs in other.record(new).fields.iter().filter(is_it).collect::<Vec<_>>() {
+                    for name in std::iter::once(&theirs.name).chain(&theirs.former) {
+                        if *name != field.name && !field.was(name) {
+                            field.names.push(name.clone());
+                        }
+                    }
+                    open.extend(field.value.inside().zip(theirs.value.inside()));
+                }
+            }
+        }
     }
 }
 

@@ -12,12 +12,8 @@ const NOT_THERE: [i64; 3] = [40401, 40402, 40403];
 /// Characters of a registry's own words that are passed on.
 const WORDS_MAX: usize = 200;
 
-/// An answer that was understood.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    Schema(Found),
-    NotThere,
-}
+/// Reads the body of an answer that there is something; what is wrong with it, for a person.
+pub(super) type Said<T> = fn(&[u8]) -> Result<T, String>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
@@ -50,8 +46,14 @@ struct ErrorBody {
     message: Option<String>,
 }
 
-/// Reads an answer whose status is neither a refusal nor a failure of the server. What is wrong with it, for a person.
-pub(super) fn read(status: StatusCode, content_type: Option<&HeaderValue>, body: &[u8]) -> Result<Told, String> {
+/// Reads an answer whose status is neither a refusal nor a failure of the server: nothing where that is what it says. What is wrong
+/// with it, for a person.
+pub(super) fn read<T>(
+    status: StatusCode,
+    content_type: Option<&HeaderValue>,
+    body: &[u8],
+    said: Said<T>,
+) -> Result<Option<T>, String> {
     let given = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let json = essence == "application/json"
@@ -65,10 +67,10 @@ pub(super) fn read(status: StatusCode, content_type: Option<&HeaderValue>, body:
         ));
     }
     if status.is_success() {
-        return schema(body);
+        return said(body).map(Some);
     }
     match serde_json::from_slice::<ErrorBody>(body) {
-        Ok(error) if status == StatusCode::NOT_FOUND && NOT_THERE.contains(&error.error_code) => Ok(Told::NotThere),
+        Ok(error) if status == StatusCode::NOT_FOUND && NOT_THERE.contains(&error.error_code) => Ok(None),
         Ok(error) => {
             let message = error.message.as_deref().map_or_else(String::new, |message| format!(": {}", words(message)));
             Err(format!("HTTP {}, code {}{message}", status.as_u16(), error.error_code))
@@ -77,7 +79,14 @@ pub(super) fn read(status: StatusCode, content_type: Option<&HeaderValue>, body:
     }
 }
 
-fn schema(body: &[u8]) -> Result<Told, String> {
+/// The numbers of a subject's versions.
+pub(super) fn versions(body: &[u8]) -> Result<Vec<u32>, String> {
+    serde_json::from_slice(body)
+        .map_err(|error| format!("it holds no list of versions (line {}, column {})", error.line(), error.column()))
+}
+
+/// A schema.
+pub(super) fn schema(body: &[u8]) -> Result<Found, String> {
     // The position is enough: an answer's own words may be anybody's.
     let body: SchemaBody = serde_json::from_slice(body)
         .map_err(|error| format!("it holds no schema (line {}, column {})", error.line(), error.column()))?;
@@ -91,7 +100,7 @@ fn schema(body: &[u8]) -> Result<Told, String> {
         return Err(format!("the schema has more than {TEXT_BYTES_MAX} bytes"));
     }
     let references = body.references.unwrap_or_default();
-    Ok(Told::Schema(Found { kind, text: body.schema, references, version: body.version }))
+    Ok(Found { kind, text: body.schema, references, version: body.version })
 }
 
 /// The beginning of somebody else's words, on one line.

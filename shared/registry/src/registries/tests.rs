@@ -63,6 +63,15 @@ impl Source for Told {
             Says::Never => std::future::pending().await,
         }
     }
+
+    async fn versions(&self, name: &str) -> Result<Vec<u32>, Error> {
+        self.schema(&Wanted::Latest(name.to_owned())).await?;
+        let number = |wanted: &Wanted| match wanted {
+            Wanted::Version(of, number) if of == name => Some(*number),
+            _ => None,
+        };
+        Ok(self.says.lock().unwrap().keys().filter_map(number).collect())
+    }
 }
 
 fn schema(text: &str) -> Registered {
@@ -275,4 +284,35 @@ async fn many_that_nobody_knows_take_as_long_as_one() {
     let nobodys = Reference::AvroFingerprint(7).into();
     assert!(matches!(world.ask(&nobodys).await, Err(Error::NotFound { .. })));
     assert_eq!((told.asked(), began.elapsed()), (3000, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_are_those_of_the_first_registry_that_knows_the_name() {
+    use Says::{Denied, Nothing, Outage, Text};
+    let version = |number| Wanted::Version("n".to_owned(), number);
+    let latest = Wanted::Latest("n".to_owned());
+    let (a, b) = (
+        Told::new("a", &[(version(9), Text("another's"))]),
+        Told::new(
+            "b",
+            &[
+                (latest.clone(), Text("ten")),
+                (version(10), Text("ten")),
+                (version(2), Text("two")),
+                (version(3), Nothing),
+                (version(1), Text("one")),
+            ],
+        ),
+    );
+    let of = async |most| {
+        let found = world(&[&a, &b], Limits::default()).registries.versions("n", most).await.unwrap();
+        found.into_iter().map(|(number, schema)| format!("{number} {}", schema.text)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(100).await, ["10 ten", "2 two", "1 one"], "the newest first, and what is gone is left out");
+    assert_eq!(of(2).await, ["10 ten"]);
+    for (says, expected) in [(Outage, "could not be asked"), (Denied, "could not be asked"), (Nothing, "not known")] {
+        b.say(&latest, says);
+        let error = world(&[&a, &b], Limits::default()).registries.versions("n", 100).await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }

@@ -84,7 +84,14 @@ pub fn encode(footer: &Footer, tables: &[TableRows]) -> Result<Bytes, Error> {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             row_groups = RowGroups::new(number, number).ok();
         }
-        written.push(Table { name: name.to_owned(), rows: rows as u64, row_groups, memory_bytes });
+        let columns_without_values = if rows > 0 { without_values(footer, &batches) } else { Vec::new() };
+        written.push(Table {
+            name: name.to_owned(),
+            rows: rows as u64,
+            row_groups,
+            memory_bytes,
+            columns_without_values,
+        });
     }
 
     let start = writer.bytes_written();
@@ -99,6 +106,18 @@ pub fn encode(footer: &Footer, tables: &[TableRows]) -> Result<Bytes, Error> {
         *place = Seal::of(before, after).bytes();
     }
     Ok(Bytes::from(bytes))
+}
+
+/// The places of a footer's columns that are null in every row.
+fn without_values(footer: &Footer, batches: &[&RecordBatch]) -> Vec<u32> {
+    let is_null = |batch: &&RecordBatch, name: &str| match batch.column_by_name(name) {
+        Some(column) => column.logical_null_count() == batch.num_rows(),
+        // What the record itself fills is staged under another name.
+        None => false,
+    };
+    let columns = (0..).zip(&footer.columns);
+    let empty = columns.filter(|(_, column)| batches.iter().all(|batch| is_null(batch, &column.name)));
+    empty.map(|(place, _)| place).collect()
 }
 
 /// The batches of each table, in the order in which tables first appear.

@@ -172,7 +172,13 @@ fn an_object_without_a_row_still_accounts_for_its_records() {
     let empty = check_round_trip(&[orders(batch(vec![longs("id", vec![])]))]);
     assert_eq!(
         empty.footer().tables,
-        [crate::footer::Table { name: "db.orders".to_owned(), rows: 0, row_groups: None, memory_bytes: None }]
+        [crate::footer::Table {
+            name: "db.orders".to_owned(),
+            rows: 0,
+            row_groups: None,
+            memory_bytes: None,
+            columns_without_values: Vec::new()
+        }]
     );
 }
 

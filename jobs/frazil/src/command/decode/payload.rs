@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema};
-use codec::columns::Tables;
+use codec::columns::{self, Arrangement, Reading, United, Versions};
 use codec::framing::{self, Framed, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
-use codec::payload::{self, Decoder, Filter, Schema as Payload};
+use codec::payload::{Decoder, Filter, Schema as Payload};
 use codec::routing::{self, Router};
 use codec::texts::Texts;
 use codec::written::Written;
-use codec::{Class, Rejected, columns};
+use codec::{Class, Rejected};
 use model::coverage::Filtered;
 use model::failure::Kind;
 use model::secret::Secret;
@@ -78,8 +78,7 @@ pub(crate) struct Reader {
     salt: Option<Secret>,
     registries: Registries,
     splitter: Splitter,
-    reader: payload::Reader,
-    tables: Tables,
+    versions: Versions,
     /// What payloads are written with; the pipeline's own schema first.
     writers: Vec<Writer>,
     /// Writers by what values say.
@@ -91,26 +90,33 @@ pub(crate) struct Reader {
 
 /// What reads payloads that are written with one schema.
 struct Writer {
-    schema: Payload,
     filter: Option<Filter>,
     decoder: Decoder,
+    /// How its columns stand in those that ingest stages of such a record alone.
+    arrangement: Arrangement,
     router: Option<Router>,
 }
 
 impl Writer {
     fn new(
         pipeline: &Pipeline,
-        reader: &payload::Reader,
-        schema: Payload,
-        tables: &Tables,
+        versions: &Versions,
+        reading: &Reading,
+        schema: &Payload,
         salt: Option<&Secret>,
     ) -> Result<Self, codec::Error> {
-        let router = pipeline.route.as_ref().map(|route| Router::new(route, reader, &schema, tables));
+        let Reading { reader, tables, .. } = reading;
+        let router = pipeline.route.as_ref().map(|route| Router::new(route, reader, schema, tables));
+        let mut united = United::of(versions.own());
+        // It goes with the others, or there would be no reading.
+        if united.add(reading).is_ok() {
+            versions.name(&mut united);
+        }
         Ok(Self {
-            filter: reader.filter(&schema, &tables.columns)?,
-            decoder: reader.decoder(&schema, &tables.columns, salt)?,
+            filter: reader.filter(schema, &tables.columns)?,
+            arrangement: united.arrangement(reading, ""),
+            decoder: reader.decoder(schema, &tables.columns, salt)?,
             router: router.transpose()?,
-            schema,
         })
     }
 }
@@ -129,8 +135,8 @@ impl Reader {
         let salt = ingest::salt(&pipeline, environment, &session.variable).map_err(failed)?;
         let registries = ingest::registries(&pipeline, environment, &session.variable, session.clock.clone());
         let registries = Box::pin(registries).await.map_err(failed)?;
-        let schema = ingest::own_schema(&pipeline, &registries).await.map_err(failed)?;
-        let tables = columns::plan_tables(&schema, &pipeline).map_err(|faults| {
+        let own = ingest::own_schema(&pipeline, &registries).await.map_err(failed)?;
+        let tables = columns::plan_tables(&own, &pipeline).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let failure = Failure::usage("pipeline.columns", lines.join("\n"))
                 .remedy("change the pipeline file where that says, or the message");
@@ -139,16 +145,18 @@ impl Reader {
                 None => failure,
             }
         })?;
-        let reader = schema.reader();
-        let own = Writer::new(&pipeline, &reader, schema, &tables, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let texts = Texts::new(&tables.columns, salt.as_ref()).map_err(|e| codec_failure(&e))?;
+        let schema = own.schema.clone();
+        let versions = Versions::new(&pipeline, own, tables);
+        let own =
+            Writer::new(&pipeline, &versions, versions.own(), &schema, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let by_topic = pipeline.route.iter().flat_map(Route::parts).any(|part| *part == Part::Topic);
         let value = &pipeline.value;
         let settings =
             framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
         let splitter = Splitter::new(settings).map_err(|e| codec_failure(&e))?;
         let (writers, found) = (vec![own], HashMap::new());
-        Ok(Self { pipeline, salt, registries, splitter, reader, tables, writers, found, texts, by_topic })
+        Ok(Self { pipeline, salt, registries, splitter, versions, writers, found, texts, by_topic })
     }
 
     /// Decodes one record, of which the topic may not be known.
@@ -174,7 +182,7 @@ impl Reader {
             Ok(number) => self.writers.get_mut(number),
             Err(rejected) => return Ok(dead(rejected)),
         };
-        let Some(Writer { filter, decoder, router, .. }) = writer else {
+        let Some(Writer { filter, decoder, router, arrangement }) = writer else {
             return Ok(Decoded::Filtered(Filtered::Filter));
         };
         match filter.as_mut().map_or(Ok(true), |filter| filter.takes(&payload)) {
@@ -200,7 +208,7 @@ impl Reader {
             0 => return Ok(Decoded::Filtered(Filtered::Explode)),
             rows => self.texts.add(rows),
         }
-        let batch = batch(decoder, &mut self.texts).map_err(|e| codec_failure(&e))?;
+        let batch = batch(decoder, arrangement, &mut self.texts).map_err(|e| codec_failure(&e))?;
         let rows = (0..batch.num_rows()).map(|n| {
             let unwritable = |e| Failure::of(Kind::Bug, "decode.value", &e);
             let mut json = Vec::new();
@@ -228,32 +236,29 @@ impl Reader {
             Err(error) => return Err(crate::command::ingest::failed(&error.into())),
         };
         let format = self.pipeline.value.format;
-        let named = (format == Format::Protobuf).then(|| self.reader.name());
+        let named = (format == Format::Protobuf).then(|| self.versions.own().reader.name());
         let found = match Written::compile(&registered, format).and_then(|written| written.schema(message, named)) {
             Err(rejected) => Err(rejected),
-            Ok(schema) => self.add(schema).map_err(|error| codec_failure(&error))?,
+            Ok(schema) => self.add(&schema).map_err(|error| codec_failure(&error))?,
         };
         self.found.insert((reference, message), found.clone());
         Ok(found)
     }
 
     /// One more writer, with the columns that it brings where the pipeline adds such.
-    fn add(&mut self, schema: Payload) -> Result<Result<usize, Rejected>, codec::Error> {
-        let (pipeline, salt) = (&self.pipeline, self.salt.as_ref());
-        if pipeline.table.unknown_fields == UnknownFields::Add {
-            match columns::united(pipeline, &self.reader, &self.tables, &schema) {
-                Ok(None) => {}
-                Ok(Some((reader, tables))) => {
-                    let known = self.writers.iter().map(|writer| writer.schema.clone());
-                    let writers = known.map(|known| Writer::new(pipeline, &reader, known, &tables, salt));
-                    self.writers = writers.collect::<Result<_, _>>()?;
-                    self.texts = Texts::new(&tables.columns, salt)?;
-                    (self.reader, self.tables) = (reader, tables);
-                }
-                Err(rejected) => return Ok(Err(rejected)),
+    fn add(&mut self, schema: &Payload) -> Result<Result<usize, Rejected>, codec::Error> {
+        let pipeline = &self.pipeline;
+        let reading = match pipeline.table.unknown_fields {
+            UnknownFields::Add => self.versions.judge(pipeline, schema),
+            UnknownFields::Ignore | UnknownFields::Rest | UnknownFields::DeadLetter => {
+                Ok(Arc::clone(self.versions.own()))
             }
-        }
-        match Writer::new(pipeline, &self.reader, schema, &self.tables, salt) {
+        };
+        let reading = match reading {
+            Ok(reading) => reading,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        match Writer::new(pipeline, &self.versions, &reading, schema, self.salt.as_ref()) {
             Ok(writer) => {
                 self.writers.push(writer);
                 Ok(Ok(self.writers.len() - 1))
@@ -264,12 +269,12 @@ impl Reader {
 }
 
 /// The rows of the record that was read last: columns of the value, then those of key and headers.
-fn batch(decoder: &mut Decoder, texts: &mut Texts) -> Result<RecordBatch, codec::Error> {
+fn batch(decoder: &mut Decoder, arrangement: &Arrangement, texts: &mut Texts) -> Result<RecordBatch, codec::Error> {
     let batch = decoder.finish()?;
-    let mut fields: Vec<FieldRef> = batch.schema_ref().fields().to_vec();
+    let mut fields: Vec<FieldRef> = arrangement.fields().to_vec();
     fields.extend(texts.fields().cloned().map(Arc::new));
     let rows = batch.num_rows();
-    let columns = batch.columns().iter().cloned().chain(texts.finish()?).collect();
+    let columns = arrangement.of(&batch)?.into_iter().chain(texts.finish()?).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }

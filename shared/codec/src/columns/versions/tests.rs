@@ -1,0 +1,211 @@
+use pipeline::Environment;
+
+use super::*;
+use crate::avro;
+use crate::protobuf;
+
+/// A pipeline that adds columns, with the lines of its `[table]`.
+fn pipeline(format: &str, table: &str) -> Pipeline {
+    let text = format!(
+        "[source]\ntopics = [\"t\"]\n[value]\nformat = \"{format}\"\nframing = \"confluent\"\n\
+         schema = {{ registry = \"main\", name = \"r\", message = \"M\" }}\n[table]\nname = \"db.t\"\nrecord_columns = false\n{table}"
+    );
+    let text = if format == "avro" { text.replace(", message = \"M\"", "") } else { text };
+    let registry = pipeline::environment::Registry::Files { dir: "registry".into() };
+    let environment = Environment { registries: [("main".to_owned(), registry)].into(), ..Environment::embedded("/p") };
+    pipeline::file::parse(&text, &environment, "/p/pipelines/t.toml".as_ref())
+        .unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+fn avro(fields: &[&str]) -> Schema {
+    let text = format!("{{\"type\": \"record\", \"name\": \"M\", \"fields\": [{}]}}", fields.join(", "));
+    avro::Schema::parse(&text, &[]).unwrap().into()
+}
+
+fn field(name: &str, of: &str) -> String {
+    format!("{{\"name\": \"{name}\", \"type\": [\"null\", {of}], \"default\": null}}")
+}
+
+fn renamed(name: &str, was: &str) -> String {
+    format!("{{\"name\": \"{name}\", \"type\": \"string\", \"aliases\": [\"{was}\"]}}")
+}
+
+fn proto(fields: &str) -> Schema {
+    let text = format!("syntax = \"proto3\"; message M {{ {fields} }}");
+    protobuf::schema::from_text(&[("m.proto", &text)], "M").unwrap().into()
+}
+
+/// Judges versions, the newest first, and unites those that are met in this order. Gives the verdict of each as far as it is no, and
+/// the columns of all that are met as `name type source (former)`.
+fn judge(pipeline: &Pipeline, listed: &[Schema], met: &[usize]) -> (Vec<usize>, Vec<String>) {
+    let own = Own { schema: listed[0].clone(), versions: (1..).zip(listed.iter().cloned()).collect() };
+    let tables = plan_tables(&own, pipeline).unwrap_or_else(|faults| panic!("{faults:?}"));
+    let mut versions = Versions::new(pipeline, own, tables);
+    let listed_so: Vec<usize> = versions.refused().iter().map(|(number, _)| *number as usize - 1).collect();
+    let mut united = United::of(versions.own());
+    let mut refused = Vec::new();
+    for place in met {
+        match versions.judge(pipeline, &listed[*place]) {
+            Ok(reading) => {
+                united.add(&reading).unwrap();
+                versions.name(&mut united);
+            }
+            Err(rejected) => {
+                assert_eq!(rejected.class, Class::IncompatibleSchema);
+                refused.push(*place);
+            }
+        }
+    }
+    let column = |column: &Column| {
+        let former =
+            united.former.get(&column.source).map_or(String::new(), |former| format!(" ({})", former.join(" ")));
+        format!("{} {} {}{former}", column.name, column.data_type, column.source)
+    };
+    refused.sort_unstable();
+    assert_eq!(refused, listed_so, "it was known before any was met");
+    let mut columns: Vec<String> = united.tables.columns.columns.iter().map(column).collect();
+    columns.sort();
+    (refused, columns)
+}
+
+/// Whatever the order in which they are met.
+fn check(pipeline: &Pipeline, listed: &[Schema], refused: &[usize], columns: &[&str]) {
+    let all: Vec<usize> = (0..listed.len()).collect();
+    let turned: Vec<usize> = all.iter().rev().copied().collect();
+    for met in [all, turned] {
+        let found = judge(pipeline, listed, &met);
+        assert_eq!(found, (refused.to_vec(), columns.iter().map(|text| (*text).to_owned()).collect()), "{met:?}");
+    }
+}
+
+#[test]
+fn of_versions_that_disagree_the_newer_one_is_read_whichever_is_met_first() {
+    let pipeline = pipeline("avro", "");
+    let id = field("id", "\"long\"");
+    let x = |of: &str| avro(&[&id, &field("x", of)]);
+    check(
+        &pipeline,
+        &[avro(&[&id]), x("\"int\""), x("\"string\""), x("\"long\"")],
+        &[2],
+        &["id long value:id", "x long value:x"],
+    );
+    let within = |member: &str, of: &str| {
+        x(&format!("{{\"type\": \"record\", \"name\": \"X\", \"fields\": [{}]}}", field(member, of)))
+    };
+    check(
+        &pipeline,
+        &[
+            avro(&[&id]),
+            within("a", "\"int\""),
+            within("b", "\"int\""),
+            within("a", "\"string\""),
+            within("A", "\"int\""),
+        ],
+        &[3],
+        // Names are spelled in small letters: they are one.
+        &["id long value:id", "x struct<a: int, b: int> value:x"],
+    );
+    let as_is = self::pipeline("avro", "column_case = \"as-is\"");
+    check(
+        &as_is,
+        &[avro(&[&id]), within("a", "\"int\""), within("A", "\"int\""), avro(&[&id, &field("X", "\"int\"")])],
+        &[2, 3],
+        &["id long value:id", "x struct<a: int> value:x"],
+    );
+}
+
+/// So a type that holds what both have lets both in.
+#[test]
+fn a_column_may_be_declared_of_a_field_that_the_newest_lacks() {
+    let (id, x) = (field("id", "\"long\""), |of: &str| field("x", of));
+    let listed = [avro(&[&id]), avro(&[&id, &x("\"int\"")]), avro(&[&id, &x("\"string\"")])];
+    let declared = |line: &str| pipeline("avro", &format!("[table.columns]\n{line}"));
+    check(&declared("x = { type = \"string\" }"), &listed, &[], &["id long value:id", "x string value:x"]);
+    check(
+        &declared("x = { type = \"string\", required = true }"),
+        &listed,
+        &[],
+        &["id long value:id", "x string value:x"],
+    );
+    check(&declared("x = { pii = \"last4\" }"), &listed, &[], &["id long value:id", "x string value:x|last4"]);
+    check(&declared("x = { pii = \"drop\" }"), &listed, &[], &["id long value:id"]);
+    // None of them has it; and the table can't be laid out by what the newest has not.
+    let faults = |pipeline: &Pipeline| {
+        let own = Own { schema: listed[0].clone(), versions: (1..).zip(listed.iter().cloned()).collect() };
+        plan_tables(&own, pipeline).unwrap_err().iter().map(|fault| fault.place.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(faults(&declared("y = { type = \"string\" }")), ["table.columns.y"]);
+    let keyed = pipeline("avro", "sort_by = [\"x\"]\n[table.columns]\nx = { type = \"string\" }");
+    assert_eq!(faults(&keyed), ["table.sort_by[0]"]);
+}
+
+#[test]
+fn a_name_that_two_fields_of_protobuf_have_in_turn_is_the_newers() {
+    let listed = [proto("int64 id = 1;"), proto("int64 id = 1; int32 x = 3;"), proto("int64 id = 1; string x = 2;")];
+    check(&pipeline("protobuf", ""), &listed, &[2], &["id long value:1", "x int value:3"]);
+}
+
+#[test]
+fn a_field_that_the_newest_lacks_is_one_column_under_all_its_names() {
+    let (id, a) = (field("id", "\"long\""), "{\"name\": \"a\", \"type\": \"string\"}");
+    let listed = [avro(&[&id]), avro(&[&id, &renamed("c", "b")]), avro(&[&id, &renamed("b", "a")]), avro(&[&id, a])];
+    check(&pipeline("avro", ""), &listed, &[], &["c string value:c (value:b value:a)", "id long value:id"]);
+}
+
+/// What the table is laid out by keeps its name, under which the table has it.
+#[test]
+fn settings_hold_for_a_field_that_was_renamed() {
+    let at = |name: &str, more: &str| {
+        let of = "{\"type\": \"long\", \"logicalType\": \"timestamp-millis\"}";
+        format!("{{\"name\": \"{name}\", \"type\": {of}{more}}}")
+    };
+    let (key, renamed_key) = ("{\"name\": \"key\", \"type\": \"string\"}", renamed("id", "key"));
+    let (older, newer) = (avro(&[key, &at("at", "")]), avro(&[&renamed_key, &at("time", ", \"aliases\": [\"at\"]")]));
+    let columns = ["at timestamptz value:time (value:at)", "key string value:id (value:key)"];
+    for table in [
+        "mode = \"dedup\"\nprimary_key = [\"key\"]\ndedup_within = { column = \"at\", lookback = \"1h\" }",
+        "partition_by = [\"bucket(4, key)\", \"day(at)\"]",
+        "sort_by = [\"key\", \"at\"]",
+    ] {
+        let pipeline = pipeline("avro", table);
+        check(&pipeline, &[newer.clone(), older.clone()], &[], &columns);
+        check(&pipeline, &[older.clone(), newer.clone()], &[], &columns);
+    }
+    // Without such a setting it is called as the newest calls it.
+    let columns = ["id string value:id (value:key)", "time timestamptz value:time (value:at)"];
+    check(&pipeline("avro", ""), &[newer, older], &[], &columns);
+    // By number, as another version tells.
+    let (older, newer) = (proto("string key = 1; int64 n = 2;"), proto("string id = 1; int64 n = 2;"));
+    check(
+        &pipeline("protobuf", "sort_by = [\"key\"]"),
+        &[newer, older],
+        &[],
+        &["key string value:1", "n long value:2"],
+    );
+    // Where another field has the name now, that one is meant.
+    let reused = proto("string id = 1; string key = 2;");
+    let columns = ["id string value:1", "key string value:2"];
+    check(&pipeline("protobuf", "sort_by = [\"key\"]"), &[reused, proto("string key = 1;")], &[], &columns);
+}
+
+/// What is left out in one version is so under every name that another tells.
+#[test]
+fn what_is_left_out_has_no_other_name() {
+    let listed =
+        [proto("int64 id = 1; string tax = 2;"), proto("int64 id = 1; string social = 2;"), proto("string ssn = 2;")];
+    check(&pipeline("protobuf", "exclude = [\"ssn\"]"), &listed, &[], &["id long value:1"]);
+    check(&pipeline("protobuf", "exclude = [\"tax\"]"), &listed, &[], &["id long value:1"]);
+    let hashed = pipeline("protobuf", "[table.columns]\nssn = { pii = \"last4\" }");
+    check(&hashed, &listed, &[], &["id long value:1", "ssn string value:2|last4"]);
+    // The name is another field's now: either may be what is meant, and neither is published.
+    let reused = [proto("int64 id = 1; string tax = 2; string ssn = 3;"), proto("int64 id = 1; string ssn = 2;")];
+    check(&pipeline("protobuf", "exclude = [\"ssn\"]"), &reused, &[], &["id long value:1"]);
+    // Behind a reused name is what should stay private, too, and one column can't be made of both.
+    let within = |fields: &str| proto(&format!("int64 id = 1; {fields} message P {{ string ssn = 1; string o = 2; }}"));
+    let reused = [within("P p = 3;"), within("P q = 3; P p = 4;")];
+    let hashed = pipeline("protobuf", "[table.columns]\nh = { from = \"p.ssn\", pii = \"last4\" }");
+    check(&hashed, &reused, &[1], &["h string value:3.1|last4", "id long value:1"]);
+    let (id, a) = (field("id", "\"long\""), "{\"name\": \"a\", \"type\": \"string\"}");
+    let listed = [avro(&[&id, &renamed("c", "b")]), avro(&[&id, &renamed("b", "a")]), avro(&[&id, a])];
+    check(&pipeline("avro", "exclude = [\"a\"]"), &listed, &[], &["id long value:id"]);
+}
