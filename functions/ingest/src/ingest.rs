@@ -83,8 +83,24 @@ impl IngestConfig {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let salt = crate::salt(&pipeline, environment, variable)?;
         let registries = crate::registries(&pipeline, environment, variable, Arc::clone(&clock)).await?;
+        Self::asking(registries, pipeline, environment, variable, pipeline_id, store, clock).await
+    }
+
+    /// The same with registries in the place of the environment's.
+    ///
+    /// # Errors
+    /// As [`IngestConfig::open`].
+    pub async fn asking(
+        registries: Registries,
+        pipeline: Pipeline,
+        environment: &Environment,
+        variable: &dyn Fn(&str) -> Option<String>,
+        pipeline_id: PipelineId,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let salt = crate::salt(&pipeline, environment, variable)?;
         let schema = crate::own_schema(&pipeline, &registries).await?;
         Ok(Self::of(pipeline, schema, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
     }

@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 #[cfg(feature = "kafka")]
 pub use kafka::{Backfill, Kafka, Keys, Mapping, Produce, Run, Tail};
-pub use planning::{Check, Described, Init, Plan, Schema};
+pub use planning::{Check, Described, Init, Plan, Schema, Test};
 
 /// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
 #[derive(Debug, Parser)]
@@ -56,6 +56,8 @@ pub enum Command {
     Check(Check),
     /// Shows what a pipeline comes to: columns, table, files of a fold, and what would change in the table that is there
     Plan(Plan),
+    /// Holds sample records against the rows that are expected of them, offline; exit code 3 when some are otherwise
+    Test(Test),
     /// Prints the JSON Schema of one of the two files, for editors
     Schema(Schema),
     /// Runs the ingest function on one captured Lambda event
@@ -101,6 +103,7 @@ impl Command {
             Self::Init(_) => "init",
             Self::Check(_) => "check",
             Self::Plan(_) => "plan",
+            Self::Test(_) => "test",
             Self::Schema(_) => "schema",
             Self::Ingest(_) => "ingest",
             Self::Fold(_) => "fold",

@@ -146,6 +146,7 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         Command::Init(arguments) => runtime.block_on(command::init::run(arguments, session)),
         Command::Check(arguments) => runtime.block_on(command::check::run(arguments, session)),
         Command::Plan(arguments) => runtime.block_on(command::plan::run(arguments, session)),
+        Command::Test(arguments) => runtime.block_on(command::test::run(arguments, session)),
         Command::Schema(arguments) => command::schema::run(arguments, session),
         Command::Ingest(arguments) => runtime.block_on(command::ingest::run(arguments, session)),
         Command::Fold(arguments) => runtime.block_on(command::fold::run(arguments, session)),

@@ -27,6 +27,8 @@ mod init;
 mod planning;
 #[path = "manners/process.rs"]
 mod process;
+#[path = "manners/samples.rs"]
+mod samples;
 #[path = "manners/schemas.rs"]
 mod schemas;
 

@@ -60,6 +60,22 @@ pub struct Plan {
     pub exit_code: bool,
 }
 
+/// `frazil test`
+#[derive(Clone, Debug, Args)]
+pub struct Test {
+    #[command(flatten)]
+    pub named: Named,
+    /// Where the samples are and what is expected of them (samples/PIPELINE of the project)
+    #[arg(long, value_name = "DIR")]
+    pub samples: Option<PathBuf>,
+    /// Writes what the samples come to where it is not as expected
+    #[arg(long)]
+    pub update: bool,
+    /// Says what would be written; nothing is
+    #[arg(long, requires = "update")]
+    pub dry_run: bool,
+}
+
 /// `frazil schema`
 #[derive(Clone, Debug, Args)]
 pub struct Schema {

@@ -6,7 +6,7 @@ use crate::manners::failure::Failure;
 
 /// How plain lines of stdin spell a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Hex,
     Base64,
 }
@@ -69,7 +69,7 @@ pub(super) fn header(text: &str) -> Result<(&str, Vec<u8>), Failure> {
 
 /// One line of stdin: a value as text, or an object with a base64 `value`, as the records of a Lambda event and the
 /// lines of a dead-letter object are.
-pub(super) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
+pub(crate) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
     let text = str::from_utf8(line).map_err(|_| Failure::usage("decode.line", "not UTF-8").remedy(LINES))?;
     if !text.starts_with('{') {
         let bytes = match encoding {
