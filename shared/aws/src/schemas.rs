@@ -2,7 +2,10 @@
 //!
 //! A record names the version of a schema, by a UUID that means one version in one account and region: `GetSchemaVersion`.
 //! The registry of another account is read by assuming a role there. What is needed of IAM: `glue:GetSchemaVersion` on
-//! `arn:aws:glue:REGION:ACCOUNT:registry/REGISTRY` and `…:schema/REGISTRY/*`, and for a role `sts:AssumeRole`.
+//! `arn:aws:glue:REGION:ACCOUNT:registry/REGISTRY` and `…:schema/REGISTRY/*`, and for a role `sts:AssumeRole`. Whoever registers
+//! schemas needs `glue:GetSchemaByDefinition`, `glue:RegisterSchemaVersion` and `glue:CreateSchema` there, too.
+
+mod registrar;
 
 use std::fmt;
 use std::time::Duration;
@@ -15,10 +18,10 @@ use aws_sdk_glue::config::http::HttpResponse;
 use aws_sdk_glue::config::timeout::TimeoutConfig;
 use aws_sdk_glue::config::{Builder, Region};
 use aws_sdk_glue::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_glue::operation::get_schema_version::{GetSchemaVersionError, GetSchemaVersionOutput};
+use aws_sdk_glue::operation::get_schema_version::GetSchemaVersionOutput;
 use aws_sdk_glue::types::{DataFormat, SchemaId, SchemaVersionNumber};
 use model::failure::Kind;
-use registry::{Error, Source, TEXT_BYTES_MAX, Wanted};
+use registry::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
 use uuid::Uuid;
 
 use crate::sdk;
@@ -29,6 +32,9 @@ const OPERATION: Duration = Duration::from_secs(8);
 
 /// What the session of an assumed role is called.
 const SESSION: &str = "frazil";
+
+/// Glue's word for what is not there.
+const NOT_THERE: &str = "EntityNotFoundException";
 
 /// Characters of a service's own words that are passed on.
 const WORDS_MAX: usize = 200;
@@ -138,13 +144,16 @@ impl GlueSchemas {
         Error::NotFound { registries: format!("the registry `{}`", self.access.name), wanted: wanted.clone() }
     }
 
-    fn failed(&self, wanted: &Wanted, error: SdkError<GetSchemaVersionError, HttpResponse>) -> Error {
+    fn failed<E>(&self, wanted: &Wanted, error: SdkError<E, HttpResponse>) -> Error
+    where
+        E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    {
         let (registry, wanted) = (self.access.name.clone(), wanted.clone());
         let error = match error {
             SdkError::ServiceError(refusal) => {
                 let status = refusal.raw().status().as_u16();
                 let error = refusal.into_err();
-                if error.is_entity_not_found_exception() {
+                if error.code() == Some(NOT_THERE) {
                     return self.not_found(&wanted);
                 }
                 let code = error.code().unwrap_or_default();
@@ -175,7 +184,7 @@ impl GlueSchemas {
             SdkError::ResponseError(answer)
                 if answer.raw().body().bytes().is_some() && !answer.raw().status().is_server_error() =>
             {
-                let answer: SdkError<GetSchemaVersionError, _> = SdkError::ResponseError(answer);
+                let answer: SdkError<E, _> = SdkError::ResponseError(answer);
                 let message = format!("Glue's answer can't be read: {}", sdk::causes(&answer));
                 return Error::Garbage { registry, wanted, message };
             }
@@ -215,6 +224,10 @@ impl Source for GlueSchemas {
         self.request(wanted).is_some()
     }
 
+    fn registrar(&self) -> Option<&dyn Registrar> {
+        Some(self)
+    }
+
     async fn schema(&self, wanted: &Wanted) -> Result<registry::Registered, Error> {
         let request = match self.request(wanted) {
             Some(Request::Version(id)) => self.client.get_schema_version().schema_version_id(id.to_string()),
@@ -238,14 +251,15 @@ enum Request {
 }
 
 impl GlueSchemas {
+    fn id(&self, name: &str) -> SchemaId {
+        SchemaId::builder().schema_name(name).set_registry_name(self.access.registry_name.clone()).build()
+    }
+
     fn request(&self, wanted: &Wanted) -> Option<Request> {
         match wanted {
             Wanted::Named(registry::Reference::GlueVersion(id)) => Some(Request::Version(*id)),
             Wanted::Named(_) => None,
-            Wanted::Latest(name) => {
-                let schema = SchemaId::builder().schema_name(name).set_registry_name(self.access.registry_name.clone());
-                Some(Request::Latest(schema.build()))
-            }
+            Wanted::Latest(name) => Some(Request::Latest(self.id(name))),
         }
     }
 }

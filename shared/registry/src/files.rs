@@ -5,6 +5,8 @@
 //! stand the other way round). Anything else is a name, with its ending or without it. `.proto`, `.avsc` and `.json` say what a
 //! file holds. What a `.proto` file imports is looked for below the folder.
 
+mod registrar;
+
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +16,7 @@ use codec::framing::Reference;
 use codec::schema::{Import, Kind, Registered};
 use tokio::io::AsyncReadExt as _;
 
-use crate::{Error, Source, TEXT_BYTES_MAX, Wanted};
+use crate::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
 
 const ENDINGS: [(&str, Kind); 3] = [("proto", Kind::Protobuf), ("avsc", Kind::Avro), ("json", Kind::Json)];
 
@@ -41,8 +43,7 @@ impl Folder {
 
     /// A file's text, where there is such a file.
     async fn read(&self, wanted: &Wanted, name: &str) -> Result<Option<String>, Error> {
-        // Nothing outside of the folder.
-        if name.is_empty() || !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
+        if !is_inside(name) {
             return Ok(None);
         }
         let file = self.root.join(name);
@@ -102,6 +103,10 @@ impl Source for Folder {
         true
     }
 
+    fn registrar(&self) -> Option<&dyn Registrar> {
+        Some(self)
+    }
+
     async fn schema(&self, wanted: &Wanted) -> Result<Registered, Error> {
         let stem = match wanted {
             Wanted::Named(Reference::GlueVersion(id) | Reference::ConfluentGuid(id)) => id.to_string(),
@@ -129,8 +134,13 @@ impl Source for Folder {
     }
 }
 
+/// Whether a name leads to nothing outside of the folder.
+fn is_inside(name: &str) -> bool {
+    !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
 /// The names in a `.proto` text's import statements.
-fn imported(text: &str) -> Vec<String> {
+pub(crate) fn imported(text: &str) -> Vec<String> {
     let plain = without_comments(text);
     let statements = plain.split(';').filter_map(|statement| {
         let rest = statement.trim().strip_prefix("import")?.trim_start();

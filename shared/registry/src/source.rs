@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use codec::framing::Reference;
 use codec::schema::Registered;
 
-use crate::Error;
+use crate::{Error, Registrar};
 
 /// What a registry is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,4 +44,9 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`Error`]; [`Error::NotFound`] only where the registry itself says so.
     async fn schema(&self, wanted: &Wanted) -> Result<Registered, Error>;
+
+    /// Where schemas are put into it, where they can be.
+    fn registrar(&self) -> Option<&dyn Registrar> {
+        None
+    }
 }
