@@ -29,6 +29,6 @@ pub use error::Error;
 pub use ingest::{Ingest, IngestConfig};
 pub use outcome::{Outcome, Response};
 pub use plan::{MAPPING_VERSION, Planned, Staged};
-pub use registries::{registries, registries_of};
+pub use registries::{registries, registries_of, source};
 pub use salt::salt;
 pub use schemas::own_schema;

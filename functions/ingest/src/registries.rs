@@ -59,14 +59,25 @@ pub async fn registries(
 ) -> Result<Registries, Error> {
     let mut sources: Vec<Arc<dyn Source>> = Vec::new();
     for (name, settings) in registries_of(pipeline, environment)? {
-        let made = source(name, settings, variable).await;
-        sources.push(made.map_err(|why| Error::Registry { name: name.to_owned(), why })?);
+        sources.push(source(name, settings, variable).await?);
     }
     Ok(Registries::new(sources, clock, Limits::default()))
 }
 
+/// One registry of an environment. Nothing is asked yet.
+///
+/// # Errors
+/// [`Error::Registry`] where it can't be used.
+pub async fn source(
+    name: &str,
+    settings: &Registry,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Arc<dyn Source>, Error> {
+    made(name, settings, variable).await.map_err(|why| Error::Registry { name: name.to_owned(), why })
+}
+
 /// One registry; why it can't be used, without any secret.
-async fn source(
+async fn made(
     name: &str,
     settings: &Registry,
     variable: &dyn Fn(&str) -> Option<String>,

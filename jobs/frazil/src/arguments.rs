@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 #[cfg(feature = "kafka")]
-pub use kafka::{Backfill, Kafka, Keys, Mapping, Produce, Run, Tail};
+pub use kafka::{Backfill, Form, Kafka, Mapping, Produce, Run, Tail, Written};
 pub use planning::{Check, Described, Init, Plan, Schema, Test};
 
 /// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
@@ -79,7 +79,7 @@ pub enum Command {
     /// Shows records as they come, decoded as the pipeline would; stores nothing
     #[cfg(feature = "kafka")]
     Tail(Tail),
-    /// Sends Employee records to a topic
+    /// Sends records to a topic: Employee records, or values as JSON, in any format and framing
     #[cfg(feature = "kafka")]
     Produce(Produce),
     /// Holds a pipeline's folds or ingests back

@@ -72,6 +72,9 @@ impl Decoded {
     }
 }
 
+/// The pipeline's own schema among the writers.
+const OWN: usize = 0;
+
 /// A pipeline's decoder.
 pub(crate) struct Reader {
     pipeline: Pipeline,
@@ -80,6 +83,8 @@ pub(crate) struct Reader {
     splitter: Splitter,
     reader: payload::Reader,
     tables: Tables,
+    /// The own schema's, where a fingerprint may name it.
+    fingerprint: Option<u64>,
     /// What payloads are written with; the pipeline's own schema first.
     writers: Vec<Writer>,
     /// Writers by what values say.
@@ -140,6 +145,10 @@ impl Reader {
             }
         })?;
         let reader = schema.reader();
+        let fingerprint = match &schema {
+            Payload::Avro(schema) => Some(schema.fingerprint()),
+            Payload::Protobuf(_) | Payload::Json(_) => None,
+        };
         let own = Writer::new(&pipeline, &reader, schema, &tables, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let texts = Texts::new(&tables.columns, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let by_topic = pipeline.route.iter().flat_map(Route::parts).any(|part| *part == Part::Topic);
@@ -148,7 +157,7 @@ impl Reader {
             framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
         let splitter = Splitter::new(settings).map_err(|e| codec_failure(&e))?;
         let (writers, found) = (vec![own], HashMap::new());
-        Ok(Self { pipeline, salt, registries, splitter, reader, tables, writers, found, texts, by_topic })
+        Ok(Self { pipeline, salt, registries, splitter, reader, tables, fingerprint, writers, found, texts, by_topic })
     }
 
     /// Decodes one record, of which the topic may not be known.
@@ -163,7 +172,13 @@ impl Reader {
         let unwrapped = unwrapped.map(|(format, id)| Unwrapped { data_format: format, schema_id: id });
         let framed = framing::Record { value, schema_header, unwrapped };
         let (payload, writer) = match self.splitter.split(&framed) {
-            Ok(Framed { schema: None, payload, .. }) => (payload.to_vec(), Ok(0)),
+            Ok(Framed { schema: None, payload, .. }) => (payload.to_vec(), Ok(OWN)),
+            // No registry is needed for what the schema itself is named by.
+            Ok(Framed { schema: Some(Reference::AvroFingerprint(crc)), payload, .. })
+                if self.fingerprint == Some(crc) =>
+            {
+                (payload.to_vec(), Ok(OWN))
+            }
             Ok(Framed { schema: Some(reference), message, payload, .. }) => {
                 let payload = payload.to_vec();
                 (payload, self.writer(reference, message).await?)
