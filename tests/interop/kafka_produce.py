@@ -20,6 +20,7 @@ import struct
 import subprocess
 import sys
 import threading
+import tomllib
 
 import fastavro
 from confluent_kafka import Consumer, TopicPartition
@@ -282,6 +283,27 @@ def given(test: Test) -> None:
     same("the same in frazil's table", [(row["id"], row["qty"]) for row in rows], [(n, n * (1 << 40)) for n in range(1, 50)])
 
 
+def told(test: Test) -> None:
+    """What topics tell of themselves: `frazil init --from-topic` finds framing, format and schema of what was sent above."""
+    for topic, registry, expected in [
+        ("json-bare", "sr", ("json", "bare", None)),
+        ("protobuf-confluent", "sr", ("protobuf", "confluent", "protobuf-confluent-value")),
+        ("avro-confluent-header", "sr", ("avro", "confluent", "avro-confluent-header-value")),
+        ("json-glue-zlib", "glue", ("json", "glue", "json-glue-zlib")),
+        ("protobuf-glue", "glue", ("protobuf", "glue", "protobuf-glue")),
+    ]:
+        flags = ["--message", "gsr.proto.post.Employee"] if expected[0] == "protobuf" else []
+        answer = test.frazil("init", "--topic", topic, "--from-topic", "--registry", registry, *flags)
+        value = tomllib.loads((test.folder / answer["files"][0]).read_text())["value"]
+        same(f"{topic} as it tells of itself", [(value["format"], value["framing"], value.get("schema", {}).get("name"))], [expected])
+        same("  faults of its pipeline", test.frazil("check", answer["pipeline"])["faults"], [])
+        rows = test.frazil("tail", answer["pipeline"], "--from", "earliest", "--records", "1")["rows"]
+        same("  the address of its first record", [rows[0]["address"]], ["Melbourne, Australia"])
+    command = [str(test.args.frazil), "init", "--topic", "avro-bare", "--from-topic", "--json"]
+    done = subprocess.run(command, cwd=test.folder, capture_output=True, check=False, text=True)
+    same("bare Avro tells nothing", [(done.returncode, json.loads(done.stdout)["error"]["code"])], [(2, "init.topic")])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--frazil", type=pathlib.Path, required=True)
@@ -301,6 +323,7 @@ def main() -> None:
     confluent(test, truth)
     given(test)
     glue(test, truth)
+    told(test)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ pub struct Global {
 pub enum Command {
     /// Generates a topic's worth of events, ingests and folds them, and shows what is in the table
     Demo(Demo),
-    /// Writes a pipeline file for a topic whose schema is a file
+    /// Writes a pipeline file for a topic: from a schema, samples, a registry, or the topic itself
     Init(Init),
     /// Finds every fault of frazil.toml, of pipeline files and of their schemas, offline; exit code 3 when there are some
     Check(Check),

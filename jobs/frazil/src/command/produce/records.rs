@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use codec::framing::Reference;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ impl<'a> Records<'a> {
         };
         let values = match &arguments.values {
             None => Values::Employees(Stream::new(Options { records: arguments.records, seed: arguments.seed })),
-            Some(path) if *path == PathBuf::from("-") => {
+            Some(path) if path == Path::new("-") => {
                 Values::Lines { from: Box::new(stdin), place: "stdin".to_owned(), number: 0 }
             }
             Some(path) => {
