@@ -20,8 +20,8 @@ use crate::Error;
 use crate::event::Record;
 use crate::ingest::TIMESTAMP_SOURCE;
 use crate::plan::Fate;
-use crate::target::Target;
-use crate::writers::OWN;
+use crate::target::{Key, KeyLane, Target};
+use crate::writers::{OWN, Readers};
 
 /// Tables that one event's records may go to. A field that is different in every record was hardly meant to name tables, and
 /// each of them would take a row group.
@@ -43,11 +43,28 @@ pub(crate) struct Making {
     /// The pipeline's own.
     pub(crate) schema: Schema,
     pub(crate) columns: columns::Tables,
+    /// What columns are made of that keys fill.
+    pub(crate) key: Option<Arc<KeyMaking>>,
     pub(crate) salt: Option<Secret>,
 }
 
+/// What reads keys.
+#[derive(Debug)]
+pub(crate) struct KeyMaking {
+    pub(crate) reader: Reader,
+    /// The pipeline's own.
+    pub(crate) schema: Schema,
+    pub(crate) columns: Columns,
+}
+
 impl Making {
-    pub(crate) fn new(reader: Reader, schema: Schema, columns: columns::Tables, salt: Option<Secret>) -> Self {
+    pub(crate) fn new(
+        reader: Reader,
+        schema: Schema,
+        columns: columns::Tables,
+        key: Option<Arc<KeyMaking>>,
+        salt: Option<Secret>,
+    ) -> Self {
         let former = columns::former_sources(&reader, &columns.columns);
         let column = |column: &columns::Column| footer::Column {
             name: column.name.clone(),
@@ -58,12 +75,12 @@ impl Making {
             required: columns.requires(&column.name),
         };
         let footer = columns.columns.columns.iter().map(column).collect();
-        Self { footer, reader, schema, columns, salt }
+        Self { footer, reader, schema, columns, key, salt }
     }
 
     /// The same with the columns that records of other versions bring.
     pub(crate) fn with(&self, reader: Reader, columns: columns::Tables) -> Self {
-        Self::new(reader, self.schema.clone(), columns, self.salt.clone())
+        Self::new(reader, self.schema.clone(), columns, self.key.clone(), self.salt.clone())
     }
 
     /// The columns of a table.
@@ -77,7 +94,17 @@ impl Making {
         let texts = Texts::new(columns, self.salt.as_ref())?;
         // The other fields of a record are always there.
         let timestamp_required = columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
-        Ok(Target::new(table.to_owned(), decoder, texts, timestamp_required))
+        let keys = match &self.key {
+            Some(key) => Some(KeyLane::new(&key.columns, self.key_decoders(key, &key.schema)?)),
+            None => None,
+        };
+        Ok(Target::new(table.to_owned(), decoder, texts, keys, timestamp_required))
+    }
+
+    /// What tries keys that were written with a schema, and what reads them.
+    fn key_decoders(&self, key: &KeyMaking, writer: &Schema) -> Result<[Decoder; 2], codec::Error> {
+        let decoder = || key.reader.decoder(writer, &key.columns, self.salt.as_ref());
+        Ok([decoder()?, decoder()?])
     }
 
     /// What makes rows of a table of what was written with a schema.
@@ -113,6 +140,8 @@ pub(crate) struct Tables {
     only: Option<String>,
     /// What payloads are written with; the pipeline's own schema first.
     writers: Vec<Writer>,
+    /// The same of keys, with their digests.
+    key_writers: Vec<(String, Schema)>,
     /// Decoders of other writers than the first.
     decoders: usize,
     targets: Vec<Target>,
@@ -136,12 +165,14 @@ struct Rows {
 impl Tables {
     pub(crate) fn new(making: Arc<Making>, pipeline: Arc<Pipeline>) -> Result<Self, Error> {
         let own = making.writer(&pipeline, making.schema.clone())?;
+        let key_writers = making.key.iter().map(|key| (key.schema.digest(), key.schema.clone())).collect();
         let only = pipeline.route.is_none().then(|| pipeline.table.name.to_string());
         let mut tables = Self {
             making,
             pipeline,
             only,
             writers: vec![own],
+            key_writers,
             decoders: 0,
             targets: Vec::new(),
             by_name: HashMap::new(),
@@ -164,43 +195,16 @@ impl Tables {
         &self.making
     }
 
-    /// The full name of what records are read as.
-    pub(crate) fn reader_name(&self) -> &str {
-        self.making.reader.name()
-    }
-
-    /// The number of a schema that payloads are written with; why they can't be read as the pipeline's, where they can't.
-    ///
-    /// # Errors
-    /// [`Error::Decode`] for anything else.
-    pub(crate) fn writer(&mut self, schema: Schema) -> Result<Result<usize, Rejected>, Error> {
-        let digest = schema.digest();
-        if let Some(known) = self.writers.iter().position(|known| known.digest == digest) {
-            return Ok(Ok(known));
-        }
-        let making = Arc::clone(&self.making);
-        // Tables differ in what they require, and not in what fills their columns.
-        let table = self.only.clone().unwrap_or_default();
-        let made =
-            making.decoder(&table, &schema).and_then(|decoder| Ok((decoder, making.writer(&self.pipeline, schema)?)));
-        let (decoder, writer) = match made {
-            Ok(made) => made,
-            Err(error) => return Ok(Err(error.unlike()?)),
-        };
-        let number = self.writers.len();
-        self.writers.push(writer);
-        if self.only.is_some()
-            && let Some(target) = self.targets.first_mut()
-        {
-            target.add(number, decoder);
-            self.decoders += 1;
-        }
-        Ok(Ok(number))
+    /// The same for keys.
+    pub(crate) const fn keys(&mut self) -> KeyReaders<'_> {
+        KeyReaders(self)
     }
 
     /// Lets go of what fills memory for nothing; whether the numbers of writers mean nothing any more.
     pub(crate) fn tidy(&mut self) -> bool {
-        let is_full = self.decoders > DECODERS_KEPT_MAX || self.writers.len() > DECODERS_KEPT_MAX;
+        let is_full = self.decoders > DECODERS_KEPT_MAX
+            || self.writers.len() > DECODERS_KEPT_MAX
+            || self.key_writers.len() > DECODERS_KEPT_MAX;
         if is_full || self.targets.len() > KEPT_MAX {
             self.targets.clear();
             self.by_name.clear();
@@ -208,6 +212,7 @@ impl Tables {
         }
         if is_full {
             self.writers.truncate(OWN + 1);
+            self.key_writers.truncate(OWN + 1);
         }
         is_full
     }
@@ -244,7 +249,13 @@ impl Tables {
     /// # Errors
     /// [`Error::Decode`] when a table's columns can't be filled from the message; never for a bad record.
     #[inline]
-    pub(crate) fn take(&mut self, record: &Record<'_>, payload: &[u8], writer: usize) -> Result<Fate, Error> {
+    pub(crate) fn take(
+        &mut self,
+        record: &Record<'_>,
+        payload: &[u8],
+        writer: usize,
+        key: &Key<'_>,
+    ) -> Result<Fate, Error> {
         if let Some(Writer { filter: Some(filter), .. }) = self.writers.get_mut(writer) {
             match filter.takes(payload) {
                 Ok(true) => {}
@@ -267,8 +278,16 @@ impl Tables {
             target.add(writer, self.making.decoder(&target.table, &writer_of.schema)?);
             self.decoders += 1;
         }
+        if let (Key::Written { writer: key_writer, .. }, Some(making)) = (key, &self.making.key)
+            && let Some(target) = self.targets.get_mut(number)
+            && !target.reads_key(*key_writer)
+            && let Some((_, schema)) = self.key_writers.get(*key_writer)
+        {
+            target.add_key(*key_writer, self.making.key_decoders(making, schema)?);
+            self.decoders += 1;
+        }
         Ok(match (self.targets.get_mut(number), self.rows.get_mut(number)) {
-            (Some(target), Some(Some(rows))) => target.take(record, payload, writer, &mut rows.builder),
+            (Some(target), Some(Some(rows))) => target.take(record, payload, writer, key, &mut rows.builder),
             // Each target is used before.
             _ => Fate::Filtered(Filtered::Filter),
         })
@@ -339,5 +358,60 @@ impl Tables {
             rows.builder.start(topic, *partition);
             rows.started = *times;
         }
+    }
+}
+
+impl Readers for Tables {
+    fn reader_name(&self) -> &str {
+        self.making.reader.name()
+    }
+
+    fn writer(&mut self, schema: Schema) -> Result<Result<usize, Rejected>, Error> {
+        let digest = schema.digest();
+        if let Some(known) = self.writers.iter().position(|known| known.digest == digest) {
+            return Ok(Ok(known));
+        }
+        let making = Arc::clone(&self.making);
+        // Tables differ in what they require, and not in what fills their columns.
+        let table = self.only.clone().unwrap_or_default();
+        let made =
+            making.decoder(&table, &schema).and_then(|decoder| Ok((decoder, making.writer(&self.pipeline, schema)?)));
+        let (decoder, writer) = match made {
+            Ok(made) => made,
+            Err(error) => return Ok(Err(error.unlike()?)),
+        };
+        let number = self.writers.len();
+        self.writers.push(writer);
+        if self.only.is_some()
+            && let Some(target) = self.targets.first_mut()
+        {
+            target.add(number, decoder);
+            self.decoders += 1;
+        }
+        Ok(Ok(number))
+    }
+}
+
+/// What reads the keys of records.
+pub(crate) struct KeyReaders<'t>(&'t mut Tables);
+
+impl Readers for KeyReaders<'_> {
+    fn reader_name(&self) -> &str {
+        self.0.making.key.as_ref().map_or("", |key| key.reader.name())
+    }
+
+    fn writer(&mut self, schema: Schema) -> Result<Result<usize, Rejected>, Error> {
+        let digest = schema.digest();
+        if let Some(known) = self.0.key_writers.iter().position(|(known, _)| *known == digest) {
+            return Ok(Ok(known));
+        }
+        let making = Arc::clone(&self.0.making);
+        let Some(key) = &making.key else { return Ok(Ok(OWN)) };
+        // Whether it can be read at all; each table makes decoders of its own.
+        if let Err(error) = key.reader.decoder(&schema, &key.columns, making.salt.as_ref()) {
+            return Ok(Err(error.unlike()?));
+        }
+        self.0.key_writers.push((digest, schema));
+        Ok(Ok(self.0.key_writers.len() - 1))
     }
 }

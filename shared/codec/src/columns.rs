@@ -2,6 +2,7 @@
 
 mod defaults;
 mod evolution;
+mod keys;
 mod plan;
 mod tables;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::source::{Described, ROOT};
 
 pub use evolution::united;
+pub use keys::plan_keys;
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
 

@@ -3,6 +3,7 @@
 
 mod framings;
 mod json;
+mod keys;
 mod memory;
 mod plan;
 mod records;

@@ -1,6 +1,7 @@
 //! `frazil decode`: what a payload would become.
 
 pub(crate) mod input;
+mod key;
 pub(crate) mod payload;
 
 use std::io::Read;

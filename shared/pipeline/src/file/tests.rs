@@ -141,6 +141,7 @@ retention = "9d"
             filter: None,
             explode: None,
         },
+        key: None,
         table: Table {
             name: TableName { namespace: "bigdata".to_owned(), name: "employee".to_owned() },
             exists: Exists::MustBeNew,
@@ -788,4 +789,22 @@ fn json_has_a_schema_or_declared_columns() {
     faulty("avro", "schema = { json_schema = \"x.json\" }", "4:12 invalid is no schema of `format = \"avro\"`");
     faulty("avro", "", "1:2 missing needs `schema`");
     faulty("json", "", "7:2 missing without a schema needs columns");
+}
+
+#[test]
+fn keys_are_read_where_columns_are_made_of_their_fields() {
+    let key = "[key]\nformat = \"json\"\nframing = \"bare\"\n";
+    let column = "[table.columns]\nid = { from = \"@key.a.\\\"b.c\\\"\", type = \"timestamptz\", unit = \"ms\", pii = \"hash\" }\n";
+    let column = &column.replace(", pii = \"hash\"", "");
+    let found = parse_named(&format!("{SOURCE}{VALUE}{key}{TABLE}{column}")).unwrap();
+    assert_eq!(found.table.columns[0].from, From::KeyField(vec!["a".to_owned(), "b.c".to_owned()]));
+    let of_key = found.of_key().unwrap();
+    assert_eq!((of_key.value.format, of_key.table.fields), (Format::Json, Fields::Listed));
+    assert_eq!(of_key.table.columns[0].from, From::Path(vec!["a".to_owned(), "b.c".to_owned()]));
+    check(&format!("{SOURCE}{VALUE}{TABLE}{column}"), &["7:1 missing there is no `[key]`"]);
+    check(&format!("{SOURCE}{VALUE}{key}{TABLE}"), &["7:2 invalid no column is made of one"]);
+    let with = |line: &str| format!("{SOURCE}{VALUE}{key}{line}\n{TABLE}{column}");
+    check(&with("explode = \"a\""), &["10:1 unknown_key"]);
+    check(&with("schema = { avsc = \"x\" }"), &["10:12 invalid no schema of `format = \"json\"`"]);
+    check(&format!("{SOURCE}{VALUE}{key}{TABLE}[table.columns]\nid = \"@key.\""), &["12:11 invalid name"]);
 }

@@ -126,13 +126,17 @@ async fn of(
         )
         .remedy("send some first, or give the schema: frazil init SCHEMA --topic T"));
     }
-    let references: Vec<Reference> = seen
+    let mut references: Vec<Reference> = seen
         .iter()
         .filter_map(|seen| match seen {
             Seen::Framed(reference) => Some(*reference),
             Seen::Json(_) | Seen::Other => None,
         })
         .collect();
+    // Bare Avro begins with any byte, and now and then as a framing does.
+    if references.len() * 2 < seen.len() {
+        references.clear();
+    }
     let framings: BTreeSet<&str> = references.iter().map(word).collect();
     let found = match (framings.iter().collect::<Vec<_>>().as_slice(), references.len() == seen.len()) {
         ([only], true) => (**only).to_owned(),
