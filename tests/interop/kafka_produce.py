@@ -4,7 +4,8 @@ kafka_produce.py --frazil BINARY --work DIR --bootstrap HOST:PORT --jars DIR --g
 
 Run by the Python of framing/requirements.txt. Schemas are registered by frazil: in a service here that speaks Confluent's interface,
 in one that speaks Glue's, in a folder. Confluent's deserializers, fastavro, protobuf's Python library and AWS's deserializer
-must find the records that the same seed makes as plain JSON; and frazil reads its own.
+must find the records that the same seed makes as plain JSON; and frazil reads its own. What topics tell of themselves, and keys that
+Confluent's serializer wrote, are read back too.
 """
 
 import argparse
@@ -21,11 +22,13 @@ import subprocess
 import sys
 import threading
 import tomllib
+import uuid
 
 import fastavro
-from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.schema_registry import SchemaRegistryClient, dual_schema_id_deserializer
-from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.schema_registry import (SchemaRegistryClient, dual_schema_id_deserializer,
+                                              header_schema_id_serializer)
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -80,6 +83,9 @@ class Registry:
                 compiled = "format=serialized" in self.path
                 if parts[:2] == ["schemas", "ids"] and int(parts[2]) <= len(registry.schemas):
                     return self.answer(200, registry.text(int(parts[2]), compiled))
+                if parts[:2] == ["schemas", "guids"]:
+                    known = [n for n in range(1, len(registry.schemas) + 1) if registry.guid(n) == parts[2]]
+                    return self.answer(200, registry.text(known[0], compiled)) if known else self.missing()
                 if parts[0] == "subjects" and len(parts) == 4:
                     subject, version = parts[1].replace("%2F", "/").replace("%2f", "/"), parts[3]
                     ids = registry.subjects.get(subject, [])
@@ -99,7 +105,7 @@ class Registry:
                     number = registry.schemas.index(schema) + 1
                     if number not in ids:
                         ids.append(number)
-                    return self.answer(200, {"id": number})
+                    return self.answer(200, {"id": number, "guid": registry.guid(number)})
                 if schema in registry.schemas and registry.schemas.index(schema) + 1 in ids:
                     return self.answer(200, registry.placed(subject, registry.schemas.index(schema) + 1))
                 return self.missing()
@@ -113,7 +119,10 @@ class Registry:
 
     def placed(self, subject, number, compiled=False):
         version = self.subjects[subject].index(number) + 1
-        return {"subject": subject, "version": version, "id": number, **self.text(number, compiled)}
+        return {"subject": subject, "version": version, "id": number, "guid": self.guid(number), **self.text(number, compiled)}
+
+    def guid(self, number):
+        return str(uuid.UUID(int=number))
 
     def text(self, number, compiled):
         schema = self.schemas[number - 1]
@@ -304,6 +313,50 @@ def told(test: Test) -> None:
     same("bare Avro tells nothing", [(done.returncode, json.loads(done.stdout)["error"]["code"])], [(2, "init.topic")])
 
 
+KEYED = """\
+[source]
+topics = ["keyed"]
+name = "laptop"
+[key]
+format = "avro"
+framing = "confluent"
+schema = { registry = "sr", name = "keyed-key" }
+[value]
+format = "json"
+framing = "bare"
+[table]
+name = "db.keyed"
+[table.columns]
+n = { type = "long" }
+id = "@key.id"
+region = { from = "@key.region", required = true }
+"""
+
+
+def keys(test: Test) -> None:
+    """Keys by Confluent's serializer, before the key and in a header, read like values."""
+    test.topic("keyed")
+    schema = {"type": "record", "name": "K", "fields": [{"name": "id", "type": "long"}, {"name": "region", "type": "string"}]}
+    client = SchemaRegistryClient({"url": test.registry.url})
+    write = [AvroSerializer(client, json.dumps(schema), conf=conf)
+             for conf in ({}, {"schema.id.serializer": header_schema_id_serializer})]
+    producer = Producer({"bootstrap.servers": test.args.bootstrap})
+    for n in range(40):
+        headers = []
+        key = write[n % 2]({"id": n << 40, "region": f"r{n}"}, SerializationContext("keyed", MessageField.KEY, headers))
+        producer.produce("keyed", json.dumps({"n": n}), key, headers=headers)
+    producer.produce("keyed", json.dumps({"n": 99}), b"bare")
+    producer.flush()
+    (test.folder / "pipelines/keyed.toml").write_text(KEYED)
+    test.frazil("run", "keyed", "--idle-seconds", 3)
+    rows = test.frazil("query", "SELECT n, id, region FROM db.keyed ORDER BY n")["rows"]
+    same("keys by Confluent's serializer in frazil's table", [(row["n"], row["id"], row["region"]) for row in rows],
+         [(n, n << 40, f"r{n}") for n in range(40)])
+    letters = [json.loads(line) for path in (test.folder / ".frazil/dead-letters").rglob("*.jsonl")
+               for line in path.read_text().splitlines()]
+    same("  and a key without framing in dead letters", [(letter["part"], letter["class"]) for letter in letters], [("key", "bad_framing")])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--frazil", type=pathlib.Path, required=True)
@@ -324,6 +377,7 @@ def main() -> None:
     given(test)
     glue(test, truth)
     told(test)
+    keys(test)
 
 
 if __name__ == "__main__":

@@ -320,7 +320,10 @@ fn keys_read<'t>(
         reader.fault(at, code::MISSING, message);
     }
     let Some(found) = key else { return (None, None) };
-    if let (Some(_), None, Some(entry)) = (table, column, document.get("key")) {
+    // A column that could not be read may have been such a one.
+    if let (Some(_), None, Some(entry)) = (table, column, document.get("key"))
+        && reader.unread.is_empty()
+    {
         let message = "`[key]` says how keys are read, and no column is made of one: `id = \"@key.id\"`";
         reader.fault(entry.key_at, code::INVALID, message);
     }

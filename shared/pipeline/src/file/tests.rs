@@ -262,10 +262,16 @@ fn unknown_keys_name_the_nearest() {
         &format!("{SOURCE}{VALUE}{TABLE}").replace("proto =", "prot ="),
         &["6:1 missing needs `proto`, `descriptor`, `registry` or", "6:12 unknown_key did you mean `proto`?"],
     );
-    // Inside of what is not of this version, a misspelling still is one.
+    // A misspelling is told beside what is missing for it.
     check(
         &format!("{SOURCE}{VALUE}{TABLE}[key]\nfromat = \"json\""),
-        &["9:2 not_yet `[key]`", "10:1 unknown_key did you mean `format`?"],
+        &[
+            "9:2 missing needs `format`",
+            "9:2 missing needs `schema`",
+            "9:2 missing needs `framing`",
+            "9:2 invalid no column is made of one",
+            "10:1 unknown_key did you mean `format`?",
+        ],
     );
 }
 
@@ -801,10 +807,10 @@ fn keys_are_read_where_columns_are_made_of_their_fields() {
     let of_key = found.of_key().unwrap();
     assert_eq!((of_key.value.format, of_key.table.fields), (Format::Json, Fields::Listed));
     assert_eq!(of_key.table.columns[0].from, From::Path(vec!["a".to_owned(), "b.c".to_owned()]));
-    check(&format!("{SOURCE}{VALUE}{TABLE}{column}"), &["7:1 missing there is no `[key]`"]);
+    check(&format!("{SOURCE}{VALUE}{TABLE}{column}"), &["7:2 missing there is no `[key]`"]);
     check(&format!("{SOURCE}{VALUE}{key}{TABLE}"), &["7:2 invalid no column is made of one"]);
     let with = |line: &str| format!("{SOURCE}{VALUE}{key}{line}\n{TABLE}{column}");
-    check(&with("explode = \"a\""), &["10:1 unknown_key"]);
+    check(&with("explode = \"a\""), &["10:1 unknown_key `explode`"]);
     check(&with("schema = { avsc = \"x\" }"), &["10:12 invalid no schema of `format = \"json\"`"]);
-    check(&format!("{SOURCE}{VALUE}{key}{TABLE}[table.columns]\nid = \"@key.\""), &["12:11 invalid name"]);
+    check(&format!("{SOURCE}{VALUE}{key}{TABLE}[table.columns]\nid = \"@key.\""), &["13:12 invalid name"]);
 }
