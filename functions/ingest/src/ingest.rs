@@ -18,12 +18,23 @@ use staging::store::Store;
 use crate::Error;
 use crate::plan::Scratch;
 use crate::schemas::{Known, Schemas};
-use crate::tables::{Making, Tables};
+use crate::tables::{KeyMaking, Making, Tables};
 use crate::versions::Versions;
-use crate::writers::Writers;
+use crate::writers::{Of, Writers};
 
 /// How a column names the record's timestamp as its source.
 pub(crate) const TIMESTAMP_SOURCE: &str = "@timestamp";
+
+/// How records' keys are read.
+#[derive(Clone, Debug)]
+pub struct KeyConfig {
+    /// The pipeline of keys in the place of values: [`Pipeline::of_key`].
+    pub pipeline: Pipeline,
+    /// The schema of the keys.
+    pub schema: Schema,
+    /// The columns that they fill.
+    pub columns: columns::Columns,
+}
 
 /// What [`Ingest`] is made of.
 #[derive(Clone, Debug)]
@@ -40,6 +51,8 @@ pub struct IngestConfig {
     pub own: Own,
     /// The columns that values are mapped to, table by table.
     pub columns: columns::Tables,
+    /// How keys are read, where they are.
+    pub keys: Option<KeyConfig>,
     /// Where the schemas are that records name.
     pub registries: Arc<Registries>,
     /// Where objects go.
@@ -66,8 +79,9 @@ impl IngestConfig {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let own = Own::alone(Schema::of(&pipeline)?);
+        let key_schema = pipeline.of_key().map(|of_key| Schema::of(&of_key)).transpose()?;
         let registries = Registries::new(Vec::new(), Arc::clone(&clock), Limits::default());
-        Self::of(pipeline, own, Arc::new(registries), pipeline_id, store, clock)
+        Self::of(pipeline, own, key_schema, Arc::new(registries), pipeline_id, store, clock)
     }
 
     /// The same for records in whatever framing, and a schema wherever it is kept: registries of the environment are asked for the
@@ -83,23 +97,53 @@ impl IngestConfig {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let salt = crate::salt(&pipeline, environment, variable)?;
         let registries = crate::registries(&pipeline, environment, variable, Arc::clone(&clock)).await?;
+        Self::asking(registries, pipeline, environment, variable, pipeline_id, store, clock).await
+    }
+
+    /// The same with registries in the place of the environment's.
+    ///
+    /// # Errors
+    /// As [`IngestConfig::open`].
+    pub async fn asking(
+        registries: Registries,
+        pipeline: Pipeline,
+        environment: &Environment,
+        variable: &dyn Fn(&str) -> Option<String>,
+        pipeline_id: PipelineId,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let salt = crate::salt(&pipeline, environment, variable)?;
         let own = crate::own_schema(&pipeline, &registries).await?;
-        Ok(Self::of(pipeline, own, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
+        let key_schema = match pipeline.of_key() {
+            Some(of_key) => Some(crate::own_schema(&of_key, &registries).await?.schema),
+            None => None,
+        };
+        Ok(Self::of(pipeline, own, key_schema, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
     }
 
     fn of(
         pipeline: Pipeline,
         own: Own,
+        key_schema: Option<Schema>,
         registries: Arc<Registries>,
         pipeline_id: PipelineId,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let columns = columns::plan_tables(&own, &pipeline).map_err(|faults| Error::Columns { faults })?;
-        let digests = BTreeMap::from([("value".to_owned(), own.schema.digest())]);
+        let mut digests = BTreeMap::from([("value".to_owned(), own.schema.digest())]);
+        digests.extend(key_schema.iter().map(|schema| ("key".to_owned(), schema.digest())));
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
+        let (pipeline, keys) = match (pipeline.of_key(), key_schema) {
+            (Some(of_key), Some(schema)) => {
+                let planned = columns::plan_keys(&schema, &pipeline, &of_key);
+                let (columns, typed) = planned.map_err(|faults| Error::Columns { faults })?;
+                (typed, Some(KeyConfig { pipeline: of_key, schema, columns }))
+            }
+            _ => (pipeline, None),
+        };
+        let columns = columns::plan_tables(&own, &pipeline).map_err(|faults| Error::Columns { faults })?;
         Ok(Self {
             pipeline,
             pipeline_id,
@@ -107,6 +151,7 @@ impl IngestConfig {
             apply_sequence: 0,
             own,
             columns,
+            keys,
             registries,
             store,
             clock,
@@ -122,6 +167,12 @@ impl IngestConfig {
     }
 }
 
+/// What keys are read by.
+pub(crate) struct Keys {
+    pub(crate) config: KeyConfig,
+    pub(crate) schemas: Schemas,
+}
+
 /// Takes events to a store. One for the life of a process; several events may be handled at once.
 pub struct Ingest {
     pub(crate) pipeline: Arc<Pipeline>,
@@ -131,6 +182,7 @@ pub struct Ingest {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) schemas: Schemas,
+    pub(crate) keys: Option<Keys>,
     versions: Mutex<Versions>,
     pub(crate) origin: Origin,
     /// Buffers between invocations: as many as were ever in use at once.
@@ -159,16 +211,28 @@ impl Ingest {
             apply_sequence,
             own,
             columns,
+            keys,
             registries,
             store,
             clock,
             salt,
             origin,
         } = config;
+        let key = keys.as_ref().map(|keys| KeyMaking {
+            reader: keys.schema.reader(),
+            schema: keys.schema.clone(),
+            columns: keys.columns.clone(),
+        });
         let schema = own.schema.clone();
         let judged = columns::Versions::new(&pipeline, own, columns);
-        let making = Making::new(Arc::clone(judged.own()), schema, United::of(judged.own()), salt);
+        let united = United::of(judged.own());
+        let making = Making::new(Arc::clone(judged.own()), schema, united, key.map(Arc::new), salt);
+        let of_key = |config: KeyConfig| Keys {
+            schemas: Schemas::new(Arc::clone(&registries), config.pipeline.value.format),
+            config,
+        };
         let ingest = Self {
+            keys: keys.map(of_key),
             schemas: Schemas::new(registries, pipeline.value.format),
             pipeline: Arc::new(pipeline),
             pipeline_id,
@@ -216,7 +280,8 @@ impl Ingest {
 
     fn new_scratch(&self) -> Result<Scratch, Error> {
         let making = self.making(&mut Known::new());
-        let writers = Writers::new(&self.pipeline, &making.schema)?;
-        Ok(Scratch::new(writers, Tables::new(making, Arc::clone(&self.pipeline))?))
+        let writers = Writers::new(&self.pipeline, &making.schema, Of::Value)?;
+        let keys = self.keys.as_ref().map(|keys| Writers::new(&keys.config.pipeline, &keys.config.schema, Of::Key));
+        Ok(Scratch::new(writers, keys.transpose()?, Tables::new(making, Arc::clone(&self.pipeline))?))
     }
 }

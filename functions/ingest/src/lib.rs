@@ -26,9 +26,9 @@ mod versions;
 mod writers;
 
 pub use error::Error;
-pub use ingest::{Ingest, IngestConfig};
+pub use ingest::{Ingest, IngestConfig, KeyConfig};
 pub use outcome::{Outcome, Response};
 pub use plan::{MAPPING_VERSION, Planned, Staged};
-pub use registries::{registries, registries_of};
+pub use registries::{registries, registries_of, source};
 pub use salt::salt;
 pub use schemas::own_schema;

@@ -21,6 +21,7 @@ use staging::object;
 use crate::event::{self, Event, Partition, Record};
 use crate::schemas::Known;
 use crate::tables::Tables;
+use crate::target::Key;
 use crate::writers::{OWN, Writers};
 use crate::{Error, Ingest, Outcome, Response};
 
@@ -51,12 +52,13 @@ pub struct Staged {
 pub(crate) struct Scratch {
     reader: event::Reader,
     writers: Writers,
+    keys: Option<Writers>,
     tables: Tables,
 }
 
 impl Scratch {
-    pub(crate) const fn new(writers: Writers, tables: Tables) -> Self {
-        Self { reader: event::Reader::new(), writers, tables }
+    pub(crate) const fn new(writers: Writers, keys: Option<Writers>, tables: Tables) -> Self {
+        Self { reader: event::Reader::new(), writers, keys, tables }
     }
 }
 
@@ -75,12 +77,17 @@ impl Ingest {
     /// before has named: see [`Ingest::stage`].
     pub fn plan(&self, body: &[u8], minute: Minute) -> Result<Staged, Error> {
         let mut scratch = self.scratch()?;
-        let Scratch { reader, writers, tables } = &mut scratch;
+        let Scratch { reader, writers, keys, tables } = &mut scratch;
         let event = reader.read(body)?;
         let source = self.check(&event)?;
         let (mut known, _) = self.schemas.remembered(&named(writers, &event));
-        self.prepare(&mut known, writers, tables)?;
-        let staged = self.plan_event(&event, &source, &known, writers, tables, minute)?;
+        let known_keys = match (keys.as_ref(), &self.keys) {
+            (Some(writers), Some(keys)) => keys.schemas.remembered(&writers.references(&event)).0,
+            _ => Known::new(),
+        };
+        self.prepare(&mut known, writers, keys.as_mut(), tables)?;
+        let known = (&known, &known_keys);
+        let staged = self.plan_event(&event, &source, known, (writers, keys.as_mut()), tables, minute)?;
         // After a failure rows of it may be left behind: those buffers are not kept.
         self.keep(scratch);
         Ok(staged)
@@ -92,30 +99,44 @@ impl Ingest {
     /// [`Error`]; never for a bad record. Where a registry can't answer `within` this time, nothing is planned: the event comes again.
     pub async fn stage(&self, body: &[u8], minute: Minute, within: Duration) -> Result<Staged, Error> {
         let mut scratch = self.scratch()?;
-        let Scratch { reader, writers, tables } = &mut scratch;
+        let Scratch { reader, writers, keys, tables } = &mut scratch;
         let event = reader.read(body)?;
         let source = self.check(&event)?;
         let (named, is_unwrapped) = (named(writers, &event), event.names_schemas());
+        let of_keys = keys.as_ref().zip(self.keys.as_ref());
+        let of_keys = of_keys.map(|(writers, keys)| (&keys.schemas, writers.references(&event)));
         // Boxed, for it holds the futures of the registries.
         let asked = Box::pin(async {
             let known = self.schemas.look_up(&named, is_unwrapped).await?;
             self.judge_newer(&known).await?;
-            Ok::<_, Error>(known)
+            let known_keys = match &of_keys {
+                Some((schemas, named)) => schemas.look_up(named, is_unwrapped).await?,
+                None => Known::new(),
+            };
+            Ok::<_, Error>((known, known_keys))
         });
         let late = |_| Error::NoAnswer { waited_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX) };
-        let mut known = tokio::time::timeout(within, asked).await.map_err(late)??;
-        self.prepare(&mut known, writers, tables)?;
-        let staged = self.plan_event(&event, &source, &known, writers, tables, minute)?;
+        let (mut known, known_keys) = tokio::time::timeout(within, asked).await.map_err(late)??;
+        self.prepare(&mut known, writers, keys.as_mut(), tables)?;
+        let known = (&known, &known_keys);
+        let staged = self.plan_event(&event, &source, known, (writers, keys.as_mut()), tables, minute)?;
         self.keep(scratch);
         Ok(staged)
     }
 
     /// Makes sure that the columns are there of all that the event's records are written with.
-    fn prepare(&self, known: &mut Known, writers: &mut Writers, tables: &mut Tables) -> Result<(), Error> {
+    fn prepare(
+        &self,
+        known: &mut Known,
+        writers: &mut Writers,
+        keys: Option<&mut Writers>,
+        tables: &mut Tables,
+    ) -> Result<(), Error> {
         let making = self.making(known);
         if !Arc::ptr_eq(tables.making(), &making) {
             *tables = Tables::new(making, Arc::clone(&self.pipeline))?;
             writers.forget();
+            keys.into_iter().for_each(Writers::forget);
         }
         Ok(())
     }
@@ -131,16 +152,18 @@ impl Ingest {
         &self,
         event: &Event<'_>,
         source: &SourceId,
-        known: &Known,
-        writers: &mut Writers,
+        (known, known_keys): (&Known, &Known),
+        (writers, mut keys): (&mut Writers, Option<&mut Writers>),
         tables: &mut Tables,
         minute: Minute,
     ) -> Result<Staged, Error> {
         let is_bare = writers.is_bare(event);
         if tables.tidy() {
             writers.forget();
+            keys.as_deref_mut().into_iter().for_each(Writers::forget);
         }
         writers.begin();
+        keys.as_deref_mut().into_iter().for_each(Writers::begin);
         tables.begin(minute, event.len())?;
         let mut hasher = ObjectHasher::new(source, &self.pipeline_file_hash);
         hasher.origin(self.origin);
@@ -159,12 +182,19 @@ impl Ingest {
                     value: record.value(),
                     headers: record.headers(),
                 });
+                let key = match (&mut keys, record.key()) {
+                    (Some(keys), Some(_)) => match keys.split(&record, known_keys, &mut tables.keys())? {
+                        Ok((writer, payload)) => Key::Written { writer, payload },
+                        Err(rejected) => Key::Rejected(rejected),
+                    },
+                    _ => Key::Nothing,
+                };
                 let fate = match record.value() {
                     // In append mode a tombstone deletes nothing, and there is no row to make of it, in any table.
                     None => Fate::Filtered(Filtered::Tombstone),
-                    Some(payload) if is_bare => tables.take(&record, payload, OWN)?,
+                    Some(payload) if is_bare => tables.take(&record, payload, OWN, &key)?,
                     Some(_) => match writers.split(&record, known, tables)? {
-                        Ok((writer, payload)) => tables.take(&record, payload, writer)?,
+                        Ok((writer, payload)) => tables.take(&record, payload, writer, &key)?,
                         Err(rejected) => Fate::Dead(rejected),
                     },
                 };
@@ -230,9 +260,10 @@ impl Ingest {
         schema_id: Option<String>,
         rejected: Rejected,
     ) -> DeadLetter {
-        // The key is a part of its own, and wrong as a whole. Headers and the record's own fields are named by their source.
-        let (part, path) = match rejected.path.as_str() {
-            "@key" => (Part::Key, String::new()),
+        // The key is a part of its own. Headers and the record's own fields are named by their source.
+        let (part, path) = match rejected.path.strip_prefix("@key") {
+            Some("") => (Part::Key, String::new()),
+            Some(inner) if inner.starts_with('.') => (Part::Key, inner.trim_start_matches('.').to_owned()),
             _ => (Part::Value, rejected.path),
         };
         DeadLetter {

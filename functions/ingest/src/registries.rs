@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use model::clock::Clock;
 use pipeline::environment::{Environment, RecordFormat, Registry};
-use pipeline::resolved::{Format, Framing, Pipeline, Schema};
+use pipeline::resolved::{Format, Framing, Pipeline, Schema, Value};
 use registry::files::Folder;
 use registry::{Limits, Registries, Source};
 
 use crate::Error;
 
-/// The registries of the environment that a pipeline's records name schemas of, with their names. They are those that the pipeline's
+/// The registries of the environment that a pipeline's records, values and keys, name schemas of, with their names. They are those that the pipeline's
 /// schema is in, in its order. Where that is a file, they are all of the environment's, by name; none where records are bare and no
 /// mapping takes framings off, for then nobody is asked.
 ///
@@ -21,21 +21,28 @@ pub fn registries_of<'e>(
     pipeline: &'e Pipeline,
     environment: &'e Environment,
 ) -> Result<Vec<(&'e str, &'e Registry)>, Error> {
-    let value = &pipeline.value;
     if environment.mapping.registry.is_some()
         && environment.mapping.record_format == RecordFormat::Json
-        && matches!(value.format, Format::Protobuf | Format::Avro)
+        && let Some(value) = read(pipeline).find(|value| matches!(value.format, Format::Protobuf | Format::Avro))
     {
         return Err(Error::HandedOver { format: value.format });
     }
-    let names: Vec<&String> = match &value.schema {
-        Schema::Registered { registries, .. } => registries.iter().collect(),
-        _ if value.framing == Framing::Bare && environment.mapping.registry.is_none() => Vec::new(),
-        _ => environment.registries.keys().collect(),
-    };
-    if names.is_empty() && matches!(value.framing, Framing::Glue | Framing::Confluent) {
-        let needs = "records of this framing name schemas that are kept in one".to_owned();
-        return Err(Error::NoRegistry { needs });
+    let mut names: Vec<&String> = Vec::new();
+    for value in read(pipeline) {
+        let needed: Vec<&String> = match &value.schema {
+            Schema::Registered { registries, .. } => registries.iter().collect(),
+            _ if value.framing == Framing::Bare && environment.mapping.registry.is_none() => Vec::new(),
+            _ => environment.registries.keys().collect(),
+        };
+        if needed.is_empty() && matches!(value.framing, Framing::Glue | Framing::Confluent) {
+            let needs = "records of this framing name schemas that are kept in one".to_owned();
+            return Err(Error::NoRegistry { needs });
+        }
+        for name in needed {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
     }
     let found = |name: &'e String| match environment.registries.get(name) {
         Some(settings) => Ok((name.as_str(), settings)),
@@ -45,6 +52,11 @@ pub fn registries_of<'e>(
         }
     };
     names.into_iter().map(found).collect()
+}
+
+/// How values are read, and keys where they are.
+fn read(pipeline: &Pipeline) -> impl Iterator<Item = &Value> {
+    std::iter::once(&pipeline.value).chain(&pipeline.key)
 }
 
 /// The registries of [`registries_of`] as one. `variable` looks the variables up that secrets are in. Nothing is asked yet.
@@ -59,14 +71,25 @@ pub async fn registries(
 ) -> Result<Registries, Error> {
     let mut sources: Vec<Arc<dyn Source>> = Vec::new();
     for (name, settings) in registries_of(pipeline, environment)? {
-        let made = source(name, settings, variable).await;
-        sources.push(made.map_err(|why| Error::Registry { name: name.to_owned(), why })?);
+        sources.push(source(name, settings, variable).await?);
     }
     Ok(Registries::new(sources, clock, Limits::default()))
 }
 
+/// One registry of an environment. Nothing is asked yet.
+///
+/// # Errors
+/// [`Error::Registry`] where it can't be used.
+pub async fn source(
+    name: &str,
+    settings: &Registry,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Arc<dyn Source>, Error> {
+    made(name, settings, variable).await.map_err(|why| Error::Registry { name: name.to_owned(), why })
+}
+
 /// One registry; why it can't be used, without any secret.
-async fn source(
+async fn made(
     name: &str,
     settings: &Registry,
     variable: &dyn Fn(&str) -> Option<String>,

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use codec::columns::{self, Arrangement, Reading, United};
-use codec::payload::{Decoder, Filter, Schema};
+use arrow::datatypes::FieldRef;
+use codec::columns::{self, Arrangement, Columns, Reading, United};
+use codec::payload::{Decoder, Filter, Reader, Schema};
 use codec::routing::{self, Router};
 use codec::texts::Texts;
 use codec::{Class, Rejected};
@@ -21,8 +22,8 @@ use crate::Error;
 use crate::event::Record;
 use crate::ingest::TIMESTAMP_SOURCE;
 use crate::plan::Fate;
-use crate::target::Target;
-use crate::writers::OWN;
+use crate::target::{Key, KeyLane, Target};
+use crate::writers::{OWN, Readers};
 
 /// Tables that one event's records may go to. A field that is different in every record was hardly meant to name tables, and
 /// each of them would take a row group.
@@ -44,11 +45,28 @@ pub(crate) struct Making {
     pub(crate) own: Arc<Reading>,
     /// The columns of that and of the versions that were met.
     united: United,
+    /// What columns are made of that keys fill.
+    pub(crate) key: Option<Arc<KeyMaking>>,
     salt: Option<Secret>,
 }
 
+/// What reads keys.
+#[derive(Debug)]
+pub(crate) struct KeyMaking {
+    pub(crate) reader: Reader,
+    /// The pipeline's own.
+    pub(crate) schema: Schema,
+    pub(crate) columns: Columns,
+}
+
 impl Making {
-    pub(crate) fn new(own: Arc<Reading>, schema: Schema, united: United, salt: Option<Secret>) -> Self {
+    pub(crate) fn new(
+        own: Arc<Reading>,
+        schema: Schema,
+        united: United,
+        key: Option<Arc<KeyMaking>>,
+        salt: Option<Secret>,
+    ) -> Self {
         let columns = &united.tables;
         let column = |column: &columns::Column| footer::Column {
             name: column.name.clone(),
@@ -59,7 +77,7 @@ impl Making {
             required: columns.requires(&column.name),
         };
         let footer = columns.columns.columns.iter().map(column).collect();
-        Self { footer, schema, own, united, salt }
+        Self { footer, schema, own, united, key, salt }
     }
 
     /// The same with the columns that records of another version bring, if any. They are called as they are among all that are judged,
@@ -68,8 +86,9 @@ impl Making {
         let mut united = self.united.clone();
         united.add(reading)?;
         judged.name(&mut united);
-        Ok((united != self.united)
-            .then(|| Self::new(Arc::clone(&self.own), self.schema.clone(), united, self.salt.clone())))
+        Ok((united != self.united).then(|| {
+            Self::new(Arc::clone(&self.own), self.schema.clone(), united, self.key.clone(), self.salt.clone())
+        }))
     }
 
     fn target(&self, table: &str) -> Result<Target, Error> {
@@ -78,7 +97,20 @@ impl Making {
         let texts = Texts::new(columns, self.salt.as_ref())?;
         // The other fields of a record are always there.
         let timestamp_required = columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
-        Ok(Target::new(table.to_owned(), decoding, texts, timestamp_required))
+        let keys = match &self.key {
+            Some(key) => Some(KeyLane::new(&key.columns, self.key_decodings(key, &key.schema)?)),
+            None => None,
+        };
+        Ok(Target::new(table.to_owned(), decoding, texts, keys, timestamp_required))
+    }
+
+    /// What tries keys that were written with a schema, and what reads them.
+    fn key_decodings(&self, key: &KeyMaking, writer: &Schema) -> Result<[Decoding; 2], codec::Error> {
+        let decoding = || {
+            let decoder = key.reader.decoder(writer, &key.columns, self.salt.as_ref())?;
+            Ok::<_, codec::Error>(Decoding { decoder, arrangement: None })
+        };
+        Ok([decoding()?, decoding()?])
     }
 
     /// What makes rows of a table of what was written with a schema.
@@ -86,7 +118,7 @@ impl Making {
         let table = unqualified(table);
         Ok(Decoding {
             decoder: reading.reader.decoder(writer, reading.tables.of(table), self.salt.as_ref())?,
-            arrangement: self.united.arrangement(reading, table),
+            arrangement: Some(self.united.arrangement(reading, table)),
         })
     }
 
@@ -109,16 +141,28 @@ fn unqualified(table: &str) -> &str {
     table.rsplit_once('.').map_or(table, |(_, name)| name)
 }
 
-/// What reads the payloads of a writer into columns of its own, and how these stand in the table's.
+/// What reads the payloads of a writer into columns of its own, and how these stand in the table's: as they are, where nothing is said.
 pub(crate) struct Decoding {
     pub(crate) decoder: Decoder,
-    pub(crate) arrangement: Arrangement,
+    arrangement: Option<Arrangement>,
 }
 
 impl Decoding {
+    /// The table's columns.
+    pub(crate) fn fields(&self) -> Vec<FieldRef> {
+        match &self.arrangement {
+            Some(arrangement) => arrangement.fields().to_vec(),
+            None => self.decoder.schema().fields().to_vec(),
+        }
+    }
+
     /// The rows since the last batch, in the table's columns.
     pub(crate) fn finish(&mut self) -> Result<Vec<ArrayRef>, codec::Error> {
-        self.arrangement.of(&self.decoder.finish()?)
+        let batch = self.decoder.finish()?;
+        match &self.arrangement {
+            Some(arrangement) => arrangement.of(&batch),
+            None => Ok(batch.columns().to_vec()),
+        }
     }
 }
 
@@ -139,6 +183,8 @@ pub(crate) struct Tables {
     only: Option<String>,
     /// What payloads are written with; the pipeline's own schema first.
     writers: Vec<Writer>,
+    /// The same of keys, with their digests.
+    key_writers: Vec<(String, Schema)>,
     /// Decoders of other writers than the first.
     decoders: usize,
     targets: Vec<Target>,
@@ -162,12 +208,14 @@ struct Rows {
 impl Tables {
     pub(crate) fn new(making: Arc<Making>, pipeline: Arc<Pipeline>) -> Result<Self, Error> {
         let own = making.writer(&pipeline, Arc::clone(&making.own), making.schema.clone())?;
+        let key_writers = making.key.iter().map(|key| (key.schema.digest(), key.schema.clone())).collect();
         let only = pipeline.route.is_none().then(|| pipeline.table.name.to_string());
         let mut tables = Self {
             making,
             pipeline,
             only,
             writers: vec![own],
+            key_writers,
             decoders: 0,
             targets: Vec::new(),
             by_name: HashMap::new(),
@@ -190,50 +238,16 @@ impl Tables {
         &self.making
     }
 
-    /// The full name of what records are read as.
-    pub(crate) fn reader_name(&self) -> &str {
-        self.making.own.reader.name()
-    }
-
-    /// The number of a schema that payloads are written with, and read as this or else as those of the pipeline's own are; why they
-    /// can't be, where they can't.
-    ///
-    /// # Errors
-    /// [`Error::Decode`] for anything else.
-    pub(crate) fn writer(
-        &mut self,
-        schema: Schema,
-        reading: Option<&Arc<Reading>>,
-    ) -> Result<Result<usize, Rejected>, Error> {
-        let digest = schema.digest();
-        if let Some(known) = self.writers.iter().position(|known| known.digest == digest) {
-            return Ok(Ok(known));
-        }
-        let making = Arc::clone(&self.making);
-        // Tables differ in what they require, and not in what fills their columns.
-        let table = self.only.clone().unwrap_or_default();
-        let reading = reading.unwrap_or(&making.own);
-        let made = making
-            .decoding(&table, reading, &schema)
-            .and_then(|decoding| Ok((decoding, making.writer(&self.pipeline, Arc::clone(reading), schema)?)));
-        let (decoding, writer) = match made {
-            Ok(made) => made,
-            Err(error) => return Ok(Err(error.unlike()?)),
-        };
-        let number = self.writers.len();
-        self.writers.push(writer);
-        if self.only.is_some()
-            && let Some(target) = self.targets.first_mut()
-        {
-            target.add(number, decoding);
-            self.decoders += 1;
-        }
-        Ok(Ok(number))
+    /// The same for keys.
+    pub(crate) const fn keys(&mut self) -> KeyReaders<'_> {
+        KeyReaders(self)
     }
 
     /// Lets go of what fills memory for nothing; whether the numbers of writers mean nothing any more.
     pub(crate) fn tidy(&mut self) -> bool {
-        let is_full = self.decoders > DECODERS_KEPT_MAX || self.writers.len() > DECODERS_KEPT_MAX;
+        let is_full = self.decoders > DECODERS_KEPT_MAX
+            || self.writers.len() > DECODERS_KEPT_MAX
+            || self.key_writers.len() > DECODERS_KEPT_MAX;
         if is_full || self.targets.len() > KEPT_MAX {
             self.targets.clear();
             self.by_name.clear();
@@ -241,6 +255,7 @@ impl Tables {
         }
         if is_full {
             self.writers.truncate(OWN + 1);
+            self.key_writers.truncate(OWN + 1);
         }
         is_full
     }
@@ -277,7 +292,13 @@ impl Tables {
     /// # Errors
     /// [`Error::Decode`] when a table's columns can't be filled from the message; never for a bad record.
     #[inline]
-    pub(crate) fn take(&mut self, record: &Record<'_>, payload: &[u8], writer: usize) -> Result<Fate, Error> {
+    pub(crate) fn take(
+        &mut self,
+        record: &Record<'_>,
+        payload: &[u8],
+        writer: usize,
+        key: &Key<'_>,
+    ) -> Result<Fate, Error> {
         if let Some(Writer { filter: Some(filter), .. }) = self.writers.get_mut(writer) {
             match filter.takes(payload) {
                 Ok(true) => {}
@@ -300,8 +321,16 @@ impl Tables {
             target.add(writer, self.making.decoding(&target.table, &writer_of.reading, &writer_of.schema)?);
             self.decoders += 1;
         }
+        if let (Key::Written { writer: key_writer, .. }, Some(making)) = (key, &self.making.key)
+            && let Some(target) = self.targets.get_mut(number)
+            && !target.reads_key(*key_writer)
+            && let Some((_, schema)) = self.key_writers.get(*key_writer)
+        {
+            target.add_key(*key_writer, self.making.key_decodings(making, schema)?);
+            self.decoders += 1;
+        }
         Ok(match (self.targets.get_mut(number), self.rows.get_mut(number)) {
-            (Some(target), Some(Some(rows))) => target.take(record, payload, writer, &mut rows.builder),
+            (Some(target), Some(Some(rows))) => target.take(record, payload, writer, key, &mut rows.builder),
             // Each target is used before.
             _ => Fate::Filtered(Filtered::Filter),
         })
@@ -377,5 +406,62 @@ impl Tables {
             rows.builder.start(topic, *partition);
             rows.started = *times;
         }
+    }
+}
+
+impl Readers for Tables {
+    fn reader_name(&self) -> &str {
+        self.making.own.reader.name()
+    }
+
+    fn writer(&mut self, schema: Schema, reading: Option<&Arc<Reading>>) -> Result<Result<usize, Rejected>, Error> {
+        let digest = schema.digest();
+        if let Some(known) = self.writers.iter().position(|known| known.digest == digest) {
+            return Ok(Ok(known));
+        }
+        let making = Arc::clone(&self.making);
+        // Tables differ in what they require, and not in what fills their columns.
+        let table = self.only.clone().unwrap_or_default();
+        let reading = reading.unwrap_or(&making.own);
+        let made = making
+            .decoding(&table, reading, &schema)
+            .and_then(|decoding| Ok((decoding, making.writer(&self.pipeline, Arc::clone(reading), schema)?)));
+        let (decoding, writer) = match made {
+            Ok(made) => made,
+            Err(error) => return Ok(Err(error.unlike()?)),
+        };
+        let number = self.writers.len();
+        self.writers.push(writer);
+        if self.only.is_some()
+            && let Some(target) = self.targets.first_mut()
+        {
+            target.add(number, decoding);
+            self.decoders += 1;
+        }
+        Ok(Ok(number))
+    }
+}
+
+/// What reads the keys of records.
+pub(crate) struct KeyReaders<'t>(&'t mut Tables);
+
+impl Readers for KeyReaders<'_> {
+    fn reader_name(&self) -> &str {
+        self.0.making.key.as_ref().map_or("", |key| key.reader.name())
+    }
+
+    fn writer(&mut self, schema: Schema, _: Option<&Arc<Reading>>) -> Result<Result<usize, Rejected>, Error> {
+        let digest = schema.digest();
+        if let Some(known) = self.0.key_writers.iter().position(|(known, _)| *known == digest) {
+            return Ok(Ok(known));
+        }
+        let making = Arc::clone(&self.0.making);
+        let Some(key) = &making.key else { return Ok(Ok(OWN)) };
+        // Whether it can be read at all; each table makes decoders of its own.
+        if let Err(error) = key.reader.decoder(&schema, &key.columns, making.salt.as_ref()) {
+            return Ok(Err(error.unlike()?));
+        }
+        self.0.key_writers.push((digest, schema));
+        Ok(Ok(self.0.key_writers.len() - 1))
     }
 }

@@ -1,9 +1,11 @@
 //! What each record of an event is written with.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use codec::Rejected;
-use codec::framing::{self, Framed, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
+use codec::columns::Reading;
+use codec::framing::{self, Framed, KEY_HEADER, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
 use codec::payload::Schema;
 use pipeline::resolved::{Format, Framing, Pipeline};
 use staging::footer::SchemaVersion;
@@ -11,9 +13,28 @@ use staging::footer::SchemaVersion;
 use crate::Error;
 use crate::event::{Event, Record};
 use crate::schemas::Known;
-use crate::tables::Tables;
 
-/// The pipeline's own schema among the writers of [`Tables`].
+/// What reads payloads, writer by writer.
+pub(crate) trait Readers {
+    /// The full name of what payloads are read as.
+    fn reader_name(&self) -> &str;
+
+    /// The number of a schema that payloads are written with, and read as this or else as those of the pipeline's own are; why they
+    /// can't be, where they can't.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] for anything else.
+    fn writer(&mut self, schema: Schema, reading: Option<&Arc<Reading>>) -> Result<Result<usize, Rejected>, Error>;
+}
+
+/// Which part of records it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    Value,
+    Key,
+}
+
+/// The pipeline's own schema among the writers of [`Readers`].
 pub(crate) const OWN: usize = 0;
 
 /// What values were written with that are remembered for the next event. More are another topic's.
@@ -22,12 +43,13 @@ const KEPT_MAX: usize = 1000;
 /// Takes framings off, and finds what payloads were written with.
 pub(crate) struct Writers {
     splitter: Splitter,
+    of: Of,
     /// Whether records are bare, unless the mapping says of one that it is not.
     bare: bool,
     format: Format,
     /// The own schema's, where a fingerprint may name it.
     fingerprint: Option<u64>,
-    /// Writers by what values say, as [`Tables`] numbers them.
+    /// Writers by what values say, as [`Readers`] numbers them.
     found: HashMap<(Reference, Message), Result<usize, Rejected>>,
     /// What the value before was written with.
     last: Option<Result<usize, Rejected>>,
@@ -38,12 +60,13 @@ pub(crate) struct Writers {
 impl Writers {
     /// # Errors
     /// [`Error::Decode`] when the format does not come in the framing.
-    pub(crate) fn new(pipeline: &Pipeline, own: &Schema) -> Result<Self, Error> {
+    pub(crate) fn new(pipeline: &Pipeline, own: &Schema, of: Of) -> Result<Self, Error> {
         let value = &pipeline.value;
         let settings =
             framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
         Ok(Self {
             splitter: Splitter::new(settings)?,
+            of,
             bare: value.framing == Framing::Bare,
             format: value.format,
             fingerprint: match own {
@@ -92,7 +115,7 @@ impl Writers {
         self.last = None;
     }
 
-    /// The payload of a record that has a value, and the number of its writer.
+    /// The payload of a record that has a value (or a key), and the number of its writer.
     ///
     /// # Errors
     /// [`Error`] where the event can't go on; what is wrong with the record is an answer.
@@ -101,7 +124,7 @@ impl Writers {
         &'a mut self,
         record: &Record<'a>,
         known: &Known,
-        tables: &mut Tables,
+        readers: &mut impl Readers,
     ) -> Result<Result<(usize, &'a [u8]), Rejected>, Error> {
         let Some(framed) = self.framed(record) else { return Ok(Ok((OWN, &[]))) };
         let Framed { schema, message, payload, repeated } = match self.splitter.split(&framed) {
@@ -125,10 +148,10 @@ impl Writers {
                         let found = match (self.found.get(&place), version) {
                             (Some(found), _) => found.clone(),
                             (None, Some(Ok(version))) => {
-                                let named = (self.format == Format::Protobuf).then(|| tables.reader_name());
+                                let named = (self.format == Format::Protobuf).then(|| readers.reader_name());
                                 let schema = version.written.schema(message, named);
                                 let found = match schema {
-                                    Ok(schema) => tables.writer(schema, version.reading.as_ref())?,
+                                    Ok(schema) => readers.writer(schema, version.reading.as_ref())?,
                                     Err(rejected) => Err(rejected),
                                 };
                                 self.found.insert(place, found.clone());
@@ -178,12 +201,15 @@ impl Writers {
     /// A record's value with what is said of its framing; nothing where it has none.
     #[inline]
     fn framed<'a>(&self, record: &Record<'a>) -> Option<framing::Record<'a>> {
-        let value = record.value()?;
+        let (value, header, said) = match self.of {
+            Of::Value => (record.value()?, VALUE_HEADER, record.value_schema()),
+            Of::Key => (record.key()?, KEY_HEADER, record.key_schema()),
+        };
         let schema_header = match self.splitter.reads_header() {
-            true => record.headers().filter(|(name, _)| *name == VALUE_HEADER).last().and_then(|(_, value)| value),
+            true => record.headers().filter(|(name, _)| *name == header).last().and_then(|(_, value)| value),
             false => None,
         };
-        let unwrapped = record.value_schema().and_then(|said| match (&said.data_format, &said.schema_id) {
+        let unwrapped = said.and_then(|said| match (&said.data_format, &said.schema_id) {
             (None, None) => None,
             (format, id) => Some(Unwrapped {
                 data_format: format.as_deref().unwrap_or_default(),

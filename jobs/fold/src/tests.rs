@@ -230,6 +230,7 @@ fn pipeline() -> Pipeline {
             filter: None,
             explode: None,
         },
+        key: None,
         table: Table {
             name: TableName { namespace: "db".to_owned(), name: "orders".to_owned() },
             exists: Exists::Create,

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 #[cfg(feature = "kafka")]
-pub use kafka::{Backfill, Kafka, Keys, Mapping, Produce, Run, Tail};
-pub use planning::{Check, Described, Init, Plan, Schema};
+pub use kafka::{Backfill, Form, Kafka, Mapping, Produce, Run, Tail, Written};
+pub use planning::{Check, Described, Init, Plan, Schema, Test};
 
 /// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
 #[derive(Debug, Parser)]
@@ -50,12 +50,14 @@ pub struct Global {
 pub enum Command {
     /// Generates a topic's worth of events, ingests and folds them, and shows what is in the table
     Demo(Demo),
-    /// Writes a pipeline file for a topic whose schema is a file
+    /// Writes a pipeline file for a topic: from a schema, samples, a registry, or the topic itself
     Init(Init),
     /// Finds every fault of frazil.toml, of pipeline files and of their schemas, offline; exit code 3 when there are some
     Check(Check),
     /// Shows what a pipeline comes to: columns, table, files of a fold, and what would change in the table that is there
     Plan(Plan),
+    /// Holds sample records against the rows that are expected of them, offline; exit code 3 when some are otherwise
+    Test(Test),
     /// Prints the JSON Schema of one of the two files, for editors
     Schema(Schema),
     /// Runs the ingest function on one captured Lambda event
@@ -77,7 +79,7 @@ pub enum Command {
     /// Shows records as they come, decoded as the pipeline would; stores nothing
     #[cfg(feature = "kafka")]
     Tail(Tail),
-    /// Sends Employee records to a topic
+    /// Sends records to a topic: Employee records, or values as JSON, in any format and framing
     #[cfg(feature = "kafka")]
     Produce(Produce),
     /// Holds a pipeline's folds or ingests back
@@ -101,6 +103,7 @@ impl Command {
             Self::Init(_) => "init",
             Self::Check(_) => "check",
             Self::Plan(_) => "plan",
+            Self::Test(_) => "test",
             Self::Schema(_) => "schema",
             Self::Ingest(_) => "ingest",
             Self::Fold(_) => "fold",

@@ -66,14 +66,26 @@ pub(crate) fn pipeline(
     wanted: Option<&str>,
     session: &Session<'_>,
 ) -> Result<Pipeline, Failure> {
+    let path = pipeline_file(environment, wanted, session)?;
+    pipeline::file::load(&path, environment).map_err(|e| misread(&e))
+}
+
+/// Its file.
+///
+/// # Errors
+/// As [`pipeline`], but for what is wrong with the file.
+pub(crate) fn pipeline_file(
+    environment: &Environment,
+    wanted: Option<&str>,
+    session: &Session<'_>,
+) -> Result<PathBuf, Failure> {
     let mut folders = environment.pipeline_folders(&session.folder);
     if session.dir.is_some() {
         // Somebody named the folder: what is in it goes before what happens to lie here.
         folders.reverse();
     }
     let path = pipeline::discovery::find(&folders, wanted).map_err(|e| misread(&e))?;
-    let path = absolute(&session.folder, &path)?;
-    pipeline::file::load(&path, environment).map_err(|e| misread(&e))
+    absolute(&session.folder, &path)
 }
 
 /// What the two files' reader says, as the command line says it.
@@ -126,9 +138,14 @@ pub(crate) async fn existing_store(
     session: &Session<'_>,
 ) -> Result<Arc<dyn Store>, Failure> {
     match &environment.store {
-        Location::File(root) if !root.is_dir() => Ok(Arc::new(nowhere::Nowhere(Arc::clone(&session.clock)))),
+        Location::File(root) if !root.is_dir() => Ok(no_store(session)),
         _ => store(environment, session).await,
     }
+}
+
+/// A store for what is never stored.
+pub(crate) fn no_store(session: &Session<'_>) -> Arc<dyn Store> {
+    Arc::new(nowhere::Nowhere(Arc::clone(&session.clock)))
 }
 
 /// Refuses an environment whose store was never made: a name or a folder with a slip in it. A bucket answers for itself.

@@ -219,22 +219,60 @@ pub(crate) async fn examine(
         Ok(schema) => (schema, None),
         Err(failure) => (Found::Unknown, Some(failure)),
     };
-    let resolved = match schema {
-        Found::Unknown => None,
-        Found::Wrong => resolve(&examined, environment, None, &mut faults),
-        Found::Usable(own) => resolve(&examined, environment, Some(&own), &mut faults),
+    let (keys, unanswered) = match (keys(&examined, environment, asked, &mut faults).await, unanswered) {
+        (Ok(keys), unanswered) => (keys, unanswered),
+        (Err(failure), unanswered) => (None, unanswered.or(Some(failure))),
+    };
+    let resolved = match (schema, &keys) {
+        (Found::Unknown, _) | (_, None) => None,
+        (Found::Wrong, Some(keys)) => resolve(&examined, environment, None, keys, &mut faults),
+        (Found::Usable(own), Some(keys)) => resolve(&examined, environment, Some(&own), keys, &mut faults),
     };
     let resolved = resolved.filter(|_| faults.is_empty());
     Ok(Examinee { path: path.to_owned(), examined, faults, resolved, unanswered })
+}
+
+/// What is known of keys: the pipeline with the types of the columns that they fill, and the digest of their schema.
+#[derive(Default)]
+struct Keys {
+    pipeline: Option<Pipeline>,
+    digest: Option<String>,
+}
+
+/// Plans the columns that keys fill; none where nothing can be said of them, or what is wrong with them was said.
+async fn keys(
+    examined: &Examined,
+    environment: &Environment,
+    asked: &Asked,
+    faults: &mut Vec<Fault>,
+) -> Result<Option<Keys>, Failure> {
+    let Some((pipeline, of_key)) = examined.pipeline.as_ref().and_then(|p| Some((p, p.of_key()?))) else {
+        return Ok(Some(Keys::default()));
+    };
+    let Found::Usable(own) = schema::find_key(examined, &of_key, environment, asked, faults).await? else {
+        return Ok(None);
+    };
+    Ok(match columns::plan_keys(&own.schema, pipeline, &of_key) {
+        Ok((_, typed)) => Some(Keys { pipeline: Some(typed), digest: Some(own.schema.digest()) }),
+        Err(found) => {
+            for fault in found {
+                let nearest = nearest(&fault.message);
+                faults.push(examined.fault(&fault.place, code::MISFIT, fault.message, nearest));
+            }
+            None
+        }
+    })
 }
 
 fn resolve(
     examined: &Examined,
     environment: &Environment,
     own: Option<&Own>,
+    keys: &Keys,
     faults: &mut Vec<Fault>,
 ) -> Option<Resolved> {
-    let pipeline = examined.pipeline.as_ref()?;
+    let written = examined.pipeline.as_ref()?;
+    let pipeline = keys.pipeline.as_ref().unwrap_or(written);
     if let (Some(column), None) = (pipeline.hashed_column(), &environment.pii_salt) {
         let message = format!(
             "`{column}` is hashed, and the environment `{}` names no `pii_salt`: \"env:NAME\", the variable that holds it",
@@ -268,8 +306,9 @@ fn resolve(
     }
     let own = own?;
     let former = |columns: &Columns| columns::former_sources(own, columns);
-    let digests = BTreeMap::from([("value".to_owned(), own.schema.digest())]);
-    let hash = match pipeline::hash::of(pipeline, &digests) {
+    let mut digests = BTreeMap::from([("value".to_owned(), own.schema.digest())]);
+    digests.extend(keys.digest.iter().map(|digest| ("key".to_owned(), digest.clone())));
+    let hash = match pipeline::hash::of(written, &digests) {
         Ok(hash) => hash,
         Err(error) => {
             faults.push(examined.fault("table", code::CANONICAL, error.to_string(), None));

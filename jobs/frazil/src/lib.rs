@@ -9,6 +9,8 @@
 
 pub mod arguments;
 mod command;
+#[cfg(feature = "kafka")]
+mod encoding;
 mod environment;
 mod events;
 mod examination;
@@ -146,6 +148,7 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         Command::Init(arguments) => runtime.block_on(command::init::run(arguments, session)),
         Command::Check(arguments) => runtime.block_on(command::check::run(arguments, session)),
         Command::Plan(arguments) => runtime.block_on(command::plan::run(arguments, session)),
+        Command::Test(arguments) => runtime.block_on(command::test::run(arguments, session)),
         Command::Schema(arguments) => command::schema::run(arguments, session),
         Command::Ingest(arguments) => runtime.block_on(command::ingest::run(arguments, session)),
         Command::Fold(arguments) => runtime.block_on(command::fold::run(arguments, session)),
@@ -162,7 +165,7 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         #[cfg(feature = "kafka")]
         Command::Tail(arguments) => runtime.block_on(command::tail::run(arguments, session)),
         #[cfg(feature = "kafka")]
-        Command::Produce(arguments) => command::produce::run(arguments, session),
+        Command::Produce(arguments) => runtime.block_on(command::produce::run(arguments, session)),
         Command::ResetSource(arguments) => runtime.block_on(command::rewind::reset(arguments, session)),
         // Planners recurse once per operator of a statement; how many there may be is bounded with this stack in mind.
         Command::Query(arguments) => std::thread::scope(|scope| {

@@ -27,6 +27,11 @@ mod init;
 mod planning;
 #[path = "manners/process.rs"]
 mod process;
+#[cfg(feature = "kafka")]
+#[path = "manners/produce.rs"]
+mod produce;
+#[path = "manners/samples.rs"]
+mod samples;
 #[path = "manners/schemas.rs"]
 mod schemas;
 

@@ -3,7 +3,10 @@
 //! A record names the version of a schema, by a UUID that means one version in one account and region: `GetSchemaVersion`. A
 //! schema's versions are asked for by the same call, by their numbers up to the newest one's: to list them would take another
 //! permission. The registry of another account is read by assuming a role there. What is needed of IAM: `glue:GetSchemaVersion` on
-//! `arn:aws:glue:REGION:ACCOUNT:registry/REGISTRY` and `…:schema/REGISTRY/*`, and for a role `sts:AssumeRole`.
+//! `arn:aws:glue:REGION:ACCOUNT:registry/REGISTRY` and `…:schema/REGISTRY/*`, and for a role `sts:AssumeRole`. Whoever registers
+//! schemas needs `glue:GetSchemaByDefinition`, `glue:RegisterSchemaVersion` and `glue:CreateSchema` there, too.
+
+mod registrar;
 
 use std::fmt;
 use std::time::Duration;
@@ -19,7 +22,7 @@ use aws_sdk_glue::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_glue::operation::get_schema_version::GetSchemaVersionOutput;
 use aws_sdk_glue::types::{DataFormat, SchemaId, SchemaVersionNumber, SchemaVersionStatus};
 use model::failure::Kind;
-use registry::{Error, Source, TEXT_BYTES_MAX, Wanted};
+use registry::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
 use uuid::Uuid;
 
 use crate::sdk;
@@ -33,6 +36,9 @@ const VERSIONS_MAX: u32 = 100_000;
 
 /// What the session of an assumed role is called.
 const SESSION: &str = "frazil";
+
+/// Glue's word for what is not there.
+const NOT_THERE: &str = "EntityNotFoundException";
 
 /// Characters of a service's own words that are passed on.
 const WORDS_MAX: usize = 200;
@@ -157,7 +163,7 @@ impl GlueSchemas {
                 let status = refusal.raw().status().as_u16();
                 let error = refusal.into_err();
                 let code = error.code().unwrap_or_default();
-                if code == "EntityNotFoundException" {
+                if code == NOT_THERE {
                     return self.not_found(&wanted);
                 }
                 let words: String = error.message().unwrap_or_default().chars().take(WORDS_MAX).collect();
@@ -227,6 +233,10 @@ impl Source for GlueSchemas {
         self.request(wanted).is_some()
     }
 
+    fn registrar(&self) -> Option<&dyn Registrar> {
+        Some(self)
+    }
+
     async fn schema(&self, wanted: &Wanted) -> Result<registry::Registered, Error> {
         let request = match self.request(wanted) {
             Some(Request::Version(id)) => self.client.get_schema_version().schema_version_id(id.to_string()),
@@ -254,23 +264,23 @@ enum Request {
 }
 
 impl GlueSchemas {
+    fn id(&self, name: &str) -> SchemaId {
+        SchemaId::builder().schema_name(name).set_registry_name(self.access.registry_name.clone()).build()
+    }
+
     fn request(&self, wanted: &Wanted) -> Option<Request> {
         match wanted {
             Wanted::Named(registry::Reference::GlueVersion(id)) => Some(Request::Version(*id)),
             Wanted::Named(_) => None,
             Wanted::Latest(name) => {
                 let latest = SchemaVersionNumber::builder().latest_version(true).build();
-                Some(Request::Numbered(self.schema_id(name), latest))
+                Some(Request::Numbered(self.id(name), latest))
             }
             Wanted::Version(name, number) => {
                 let numbered = SchemaVersionNumber::builder().version_number(i64::from(*number)).build();
-                Some(Request::Numbered(self.schema_id(name), numbered))
+                Some(Request::Numbered(self.id(name), numbered))
             }
         }
-    }
-
-    fn schema_id(&self, name: &str) -> SchemaId {
-        SchemaId::builder().schema_name(name).set_registry_name(self.access.registry_name.clone()).build()
     }
 }
 

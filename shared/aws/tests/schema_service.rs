@@ -10,7 +10,7 @@
 use aws::schemas::{Access, GlueSchemas};
 use aws_sdk_glue::Client;
 use aws_sdk_glue::types::{Compatibility, DataFormat, RegistryId, SchemaId};
-use registry::{Error, Kind, Reference, Source as _, Wanted};
+use registry::{Error, Kind, Naming, Reference, Registered, Registrar as _, Source as _, Wanted};
 use uuid::Uuid;
 
 /// Never the machine's own credentials: they are part of the environment that `./test` makes.
@@ -91,4 +91,31 @@ async fn versions_are_found_by_uuid_and_the_newest_by_name() {
     // A role is assumed at the same service, in an account that has none of it.
     let missing = connect(role).await.schema(&Reference::GlueVersion(version).into()).await;
     assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs a service that speaks Glue: ./test runs it"]
+async fn what_is_registered_is_found_again() {
+    let client = client().await;
+    if let Err(error) = client.create_registry().registry_name("frazil-new").send().await {
+        assert!(error.as_service_error().is_some_and(|e| e.is_already_exists_exception()), "{error:?}");
+    }
+    let schemas = connect(Access { registry_name: Some("frazil-new".to_owned()), ..Access::default() }).await;
+    let schema = |fields: &str| Registered {
+        kind: Kind::Avro,
+        text: format!("{{\"type\":\"record\",\"name\":\"R\",\"fields\":[{fields}]}}"),
+        imports: Vec::new(),
+        version: None,
+    };
+    let naming = Naming::Version(Uuid::nil());
+    let first = schema("");
+    assert_eq!(schemas.find("t", &first, naming).await, Ok(None), "{TWICE}");
+    let id = schemas.register("t", &first, naming).await.unwrap();
+    assert_eq!(schemas.find("t", &first, naming).await, Ok(Some(id)));
+    assert_eq!(schemas.register("t", &first, naming).await, Ok(id));
+    let second = schema("{\"name\":\"a\",\"type\":[\"null\",\"int\"],\"default\":null}");
+    let other = schemas.register("t", &second, naming).await.unwrap();
+    assert_ne!(other, id);
+    let found = schemas.schema(&other.into()).await.unwrap();
+    assert_eq!((found.text, found.version), (second.text, Some(2)));
 }

@@ -16,7 +16,7 @@ use aws_sdk_glue::config::timeout::TimeoutConfig;
 use aws_sdk_glue::config::{BehaviorVersion, Builder, Credentials, Region};
 use fake::{Answer, Server};
 use model::failure::Kind as Failure;
-use registry::{Error, Kind, Reference, Registered, Source as _, Wanted};
+use registry::{Error, Kind, Naming, Reference, Registered, Registrar as _, Source as _, Wanted};
 use uuid::Uuid;
 
 const JSON: &str = "content-type: application/x-amz-json-1.1\r\n";
@@ -169,4 +169,49 @@ fn what_is_no_version_of_glues_is_not_asked_for() {
     for other in [Reference::ConfluentId(1), Reference::ConfluentGuid(ID), Reference::AvroFingerprint(1)] {
         assert!(!schemas.keeps(&other.into()));
     }
+}
+
+#[tokio::test]
+async fn a_schema_that_is_not_there_is_made_and_waited_for() {
+    const MISSING: &str = "{\"__type\":\"EntityNotFoundException\",\"Message\":\"no\"}";
+    let id = format!("\"SchemaVersionId\":\"{ID}\"");
+    let schema = Registered { kind: Kind::Avro, text: "\"int\"".to_owned(), imports: Vec::new(), version: None };
+    let naming = Naming::Version(Uuid::nil());
+    // Each answer to its operation, by how often it was asked.
+    let check = async |answers: Vec<(&'static str, u16, String)>, expected: Result<(), &str>| {
+        let told = answers.clone();
+        let server = Server::start(move |n, _| {
+            let (_, status, body) = told[n].clone();
+            Answer::Say(status, JSON, body)
+        })
+        .await;
+        let found = schemas(&server.endpoint, Some("ours")).register("t", &schema, naming).await;
+        match (found, expected) {
+            (Ok(found), Ok(())) => assert_eq!(found, Reference::GlueVersion(ID)),
+            (Err(Error::Refused { message, .. }), Err(words)) => assert!(message.contains(words), "{message}"),
+            (found, _) => panic!("{answers:?}: {found:?}"),
+        }
+        let asked: Vec<String> =
+            server.requests().iter().map(|r| r.header("x-amz-target").unwrap().replace("AWSGlue.", "")).collect();
+        assert_eq!(asked, answers.iter().map(|(operation, ..)| *operation).collect::<Vec<_>>());
+    };
+    let by_definition = |status: u16, body: &str| ("GetSchemaByDefinition", status, body.to_owned());
+    let version = |status: &str| ("GetSchemaVersion", 200, format!("{{{id},\"Status\":\"{status}\"}}"));
+    check(vec![by_definition(200, &format!("{{{id},\"Status\":\"AVAILABLE\"}}"))], Ok(())).await;
+    let absent = || by_definition(400, MISSING);
+    let put = ("RegisterSchemaVersion", 200, format!("{{{id}}}"));
+    check(vec![absent(), put.clone(), version("PENDING"), version("AVAILABLE")], Ok(())).await;
+    check(vec![absent(), put, version("FAILURE")], Err("not compatible")).await;
+    let none = ("RegisterSchemaVersion", 400, MISSING.to_owned());
+    let made = ("CreateSchema", 200, format!("{{{id}}}"));
+    check(vec![absent(), none.clone(), made, version("AVAILABLE")], Ok(())).await;
+    let no_registry = ("CreateSchema", 400, MISSING.to_owned());
+    check(vec![absent(), none, no_registry], Err("EntityNotFoundException: no")).await;
+
+    let server =
+        Server::start(|_, _| Answer::Say(403, JSON, "{\"__type\":\"AccessDeniedException\"}".to_owned())).await;
+    let denied = schemas(&server.endpoint, None).find("t", &schema, naming).await;
+    assert!(matches!(denied, Err(Error::Denied { .. })), "{denied:?}");
+    let numbers = schemas(&server.endpoint, None).register("t", &schema, Naming::Number).await;
+    assert!(matches!(numbers, Err(Error::Refused { .. })), "{numbers:?}");
 }

@@ -3,6 +3,7 @@
 mod arrangement;
 mod aside;
 mod defaults;
+mod keys;
 mod plan;
 mod tables;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::source::{Described, ROOT};
 
 pub use arrangement::Arrangement;
 pub use aside::left_aside;
+pub use keys::plan_keys;
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
 pub use versions::{Own, Reading, United, Versions};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::DeliveryResult;
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext};
 use rdkafka::util::Timeout;
 
@@ -113,7 +113,7 @@ impl Producer {
         }
     }
 
-    /// Sends a record; waits where the client's queue is full. Timestamps are in milliseconds since the epoch.
+    /// Sends a record, with a header or without; waits where the client's queue is full. Timestamps are in milliseconds since the epoch.
     ///
     /// # Errors
     /// Why it can't be sent, or why one before it could not be stored.
@@ -124,6 +124,7 @@ impl Producer {
         key: Option<&[u8]>,
         value: Option<&[u8]>,
         timestamp_ms: Option<i64>,
+        header: Option<(&str, &[u8])>,
     ) -> Result<(), Error> {
         let deliveries = self.inner.context();
         let mut record: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
@@ -131,6 +132,7 @@ impl Producer {
         record.key = key;
         record.payload = value;
         record.timestamp = timestamp_ms;
+        record.headers = header.map(|(key, value)| OwnedHeaders::new().insert(Header { key, value: Some(value) }));
         loop {
             self.failed()?;
             match self.inner.send(record) {

@@ -28,7 +28,9 @@ use crate::glob;
 use crate::grammar;
 use crate::name;
 use crate::reader::Reader;
-use crate::resolved::{Fields, Pipeline, Schema, Source, Staging, Table, UnknownFields, Value};
+use crate::resolved::{
+    ColumnDeclaration, Fields, From, Pipeline, Schema, Source, Staging, Table, UnknownFields, Value,
+};
 use crate::route::{self, Part, Route};
 
 /// Both files are written by hand. A larger one is something else, and is not read into memory.
@@ -111,9 +113,7 @@ impl Examined {
 pub fn examine(path: &Path, environment: &Environment) -> Result<Examined, Error> {
     let text = text_of(path)?;
     let mut read = read(&text, environment, path);
-    if let Some((schema, at)) = &read.schema
-        && !schema.is_file()
-    {
+    for (schema, at) in read.schemas.iter().filter(|(schema, _)| !schema.is_file()) {
         read.found.push(Found {
             at: *at,
             code: code::SCHEMA_MISSING,
@@ -197,8 +197,8 @@ struct Outcome {
     pipeline: Option<Pipeline>,
     found: Vec<Found>,
     value: Option<Value>,
-    /// The schema file's path and the place that names it.
-    schema: Option<(PathBuf, usize)>,
+    /// Each schema file's path and the place that names it.
+    schemas: Vec<(PathBuf, usize)>,
     unread: Vec<String>,
     places: BTreeMap<String, usize>,
     keys: BTreeMap<String, usize>,
@@ -253,7 +253,10 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
     }
     let source = block(reader, document, "source").map(|s| source::read(reader, s));
     let project = project_folder(environment, path);
-    let value = block(reader, document, "value").map(|s| value::read(reader, s, &project, &environment.registries));
+    let value =
+        block(reader, document, "value").map(|s| value::read(reader, s, "value", &project, &environment.registries));
+    let key = document.get("key").and_then(|_| reader.section(document, "key"));
+    let key = key.map(|s| value::read(reader, s, "key", &project, &environment.registries));
     let staging = schedule::staging(reader, document);
     let fold = schedule::fold(reader, document);
     // Of a block that can't be read nothing is held against the others.
@@ -276,7 +279,9 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
         None => BTreeMap::new(),
     };
 
+    let (key, key_schema) = keys_read(reader, document, key, table.as_ref());
     let (value, schema) = value.map_or((None, None), |v| (v.value, v.schema_file));
+    let schemas = schema.into_iter().chain(key_schema).collect();
     // What is not there was reported: the rest is judged with what would be there if nobody had said anything.
     let source = source.unwrap_or_else(|| Source { topics: Vec::new(), exclude: Vec::new(), name: None });
     let staging = staging.unwrap_or(Staging { retention_seconds: schedule::RETENTION_SECONDS });
@@ -287,13 +292,42 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
         name: stem,
         source,
         value,
+        key,
         table,
         route,
         tables,
         fold,
         staging,
     });
-    Outcome { pipeline, value, schema, ..Outcome::default() }
+    Outcome { pipeline, value, schemas, ..Outcome::default() }
+}
+
+/// How keys are read: where columns are made of fields in them, and only there. With their schema's file.
+fn keys_read<'t>(
+    reader: &mut Reader<'t>,
+    document: Section<'t>,
+    key: Option<value::Found>,
+    table: Option<&Table>,
+) -> (Option<Value>, Option<(PathBuf, usize)>) {
+    let of_field = |column: &&ColumnDeclaration| matches!(column.from, From::KeyField(_));
+    let column = table.and_then(|table| table.columns.iter().find(of_field));
+    if let (None, Some(column)) = (&key, column) {
+        let at = document.get("table").map_or(0, |entry| entry.key_at);
+        let message = format!(
+            "`{}` is made of a field of the key, and there is no `[key]` that says how keys are read",
+            column.name
+        );
+        reader.fault(at, code::MISSING, message);
+    }
+    let Some(found) = key else { return (None, None) };
+    // A column that could not be read may have been such a one.
+    if let (Some(_), None, Some(entry)) = (table, column, document.get("key"))
+        && reader.unread.is_empty()
+    {
+        let message = "`[key]` says how keys are read, and no column is made of one: `id = \"@key.id\"`";
+        reader.fault(entry.key_at, code::INVALID, message);
+    }
+    (found.value, found.schema_file)
 }
 
 /// `[tables]`: the tables that differ from the others.

@@ -61,7 +61,7 @@ impl Key {
 /// `pipelines/<name>.toml`
 pub(crate) const PIPELINE: &[Key] = &[
     now("source").table(SOURCE),
-    later("key").table(VALUE),
+    now("key").table(KEY),
     now("value").table(VALUE),
     now("table").table(TABLE),
     now("tables").named(DIFFERING),
@@ -81,6 +81,9 @@ const VALUE: &[Key] = &[
     now("filter").table(&[now("field"), now("in")]),
     now("explode"),
 ];
+
+/// What is said of keys: they choose no records, and become no rows of their own.
+const KEY: &[Key] = &[now("format"), now("framing"), now("schema").table(SCHEMA), now("confluent_indexes")];
 
 const SCHEMA: &[Key] = &[
     now("proto"),

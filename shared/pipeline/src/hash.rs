@@ -13,18 +13,20 @@ use crate::fault::Error;
 use crate::resolved::{Pipeline, Schema};
 
 /// The hash, 64 lower-case hexadecimal digits. `schemas` holds a digest of each schema with everything it imports, by
-/// the block that uses it (`value`), see [`digest`].
+/// the block that uses it (`value`, `key`), see [`digest`].
 ///
 /// # Errors
 /// [`Error::Canonical`], where the pipeline cannot be written as JSON.
 pub fn of(pipeline: &Pipeline, schemas: &BTreeMap<String, String>) -> Result<String, Error> {
     let mut pipeline = pipeline.clone();
-    match &mut pipeline.value.schema {
-        Schema::Proto { path, .. }
-        | Schema::Descriptor { path, .. }
-        | Schema::Avro { path }
-        | Schema::Json { path } => *path = PathBuf::new(),
-        Schema::Registered { .. } | Schema::Declared => {}
+    for value in std::iter::once(&mut pipeline.value).chain(&mut pipeline.key) {
+        match &mut value.schema {
+            Schema::Proto { path, .. }
+            | Schema::Descriptor { path, .. }
+            | Schema::Avro { path }
+            | Schema::Json { path } => *path = PathBuf::new(),
+            Schema::Registered { .. } | Schema::Declared => {}
+        }
     }
     let document = serde_json::json!({ "pipeline": serde_json::to_value(&pipeline)?, "schemas": schemas });
     Ok(digest(canonical_json(&document).as_bytes()))

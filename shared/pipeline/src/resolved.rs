@@ -21,6 +21,9 @@ pub struct Pipeline {
     pub source: Source,
     /// How a record's value is read.
     pub value: Value,
+    /// How its key is read, where columns are made of fields in it. It has neither a filter nor an exploded list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Value>,
     /// The table the rows go to. Where a route names each record's table, what is said of all of them: see [`Pipeline::of`].
     pub table: Table,
     /// Which of many tables a record goes to, where there are many.
@@ -455,6 +458,31 @@ impl Pipeline {
         self.route.as_ref().map_or(*table == self.table.name, |route| route.takes(table))
     }
 
+    /// The same for keys in the place of values, where keys are read: a pipeline of the columns that are made of fields of the key, and
+    /// of nothing else.
+    #[must_use]
+    pub fn of_key(&self) -> Option<Self> {
+        let of_field = |column: &ColumnDeclaration| match &column.from {
+            From::KeyField(path) => Some(ColumnDeclaration { from: From::Path(path.clone()), ..column.clone() }),
+            _ => None,
+        };
+        let table = Table {
+            mode: Mode::Append,
+            primary_key: Vec::new(),
+            dedup_within: None,
+            partition_by: Vec::new(),
+            sort_by: Vec::new(),
+            fields: Fields::Listed,
+            exclude: Vec::new(),
+            unknown_fields: UnknownFields::Ignore,
+            record_columns: true,
+            columns: self.table.columns.iter().filter_map(of_field).collect(),
+            ..self.table.clone()
+        };
+        let value = self.key.clone()?;
+        Some(Self { value, key: None, table, route: None, tables: BTreeMap::new(), ..self.clone() })
+    }
+
     /// The first column whose values are hashed, which takes the environment's salt.
     #[must_use]
     pub fn hashed_column(&self) -> Option<&str> {
@@ -472,6 +500,8 @@ pub enum From {
     Record(RecordField),
     /// `@key`: the record's key, as binary or, checked to be UTF-8, as string.
     Key,
+    /// `@key.PATH`: a path of field names into the record's key, as `[key]` reads it.
+    KeyField(Vec<String>),
     /// `@header.NAME`: of the record's headers of this name the last, as binary or, checked to be UTF-8, as string.
     Header(String),
 }

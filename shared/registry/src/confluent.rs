@@ -3,10 +3,12 @@
 //! What is asked: `GET /schemas/ids/{id}`, `GET /schemas/guids/{guid}`, `GET /subjects/{subject}/versions` with each version of
 //! these and `latest`, and for what a schema refers to `GET /subjects/{subject}/versions/{version}?deleted=true`. A 404 says that there is no such
 //! schema only where it comes with one of the interface's own codes (40401 to 40403): a wrong path and somebody else's
-//! server answer 404 as well.
+//! server answer 404 as well. What is sent: `POST /subjects/{subject}`, which looks for a schema, and
+//! `POST /subjects/{subject}/versions`, which adds one.
 
 mod access;
 mod answer;
+mod registrar;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,16 +18,16 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use codec::framing::Reference;
 use codec::schema::{Import, Registered};
-use http::header::{ACCEPT, AUTHORIZATION, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::{Error, Source, TEXT_BYTES_MAX, Wanted};
+use crate::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
 use answer::{Found, Said};
 
 pub use access::{Credentials, Identity, Settings, SetupError};
@@ -33,6 +35,9 @@ pub use access::{Credentials, Identity, Settings, SetupError};
 /// What is taken, the interface's own type first.
 const TYPES: &str =
     "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5";
+
+/// What is sent.
+const OWN_TYPE: &str = "application/vnd.schemaregistry.v1+json";
 
 /// What a subject's name is not sent as, within a path (RFC 3986, all but what is unreserved).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -44,6 +49,9 @@ const ANSWER_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
 const REFERENCES_MAX: usize = 200;
 const DEPTH_MAX: usize = 16;
 
+/// Status, content type and body.
+type Answered = (StatusCode, Option<HeaderValue>, Bytes);
+
 /// A registry.
 pub struct Confluent {
     name: String,
@@ -51,7 +59,7 @@ pub struct Confluent {
     base: String,
     authorization: Option<HeaderValue>,
     timeout: Duration,
-    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
 impl fmt::Debug for Confluent {
@@ -83,20 +91,31 @@ impl Confluent {
     /// What one request's answer says, where it is not that there is no such thing. `path` begins with a slash; `said` reads what is
     /// there.
     async fn asked<T>(&self, wanted: &Wanted, path: &str, said: Said<T>) -> Result<Option<T>, Error> {
-        let exchange = tokio::time::timeout(self.timeout, self.exchange(wanted, path, said)).await;
+        let (status, kind, body) = self.request(wanted, path, None).await?;
+        answer::read(status, kind.as_ref(), &body, said).map_err(|message| self.garbage(wanted, message))
+    }
+
+    /// One request, with a body or to read alone, and what is answered: status, content type and body.
+    async fn request(&self, wanted: &Wanted, path: &str, body: Option<String>) -> Result<Answered, Error> {
+        let exchange = tokio::time::timeout(self.timeout, self.exchange(wanted, path, body)).await;
         exchange.unwrap_or_else(|_| {
             let waited_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
             Err(Error::TimedOut { registry: self.name.clone(), wanted: wanted.clone(), waited_ms })
         })
     }
 
-    async fn exchange<T>(&self, wanted: &Wanted, path: &str, said: Said<T>) -> Result<Option<T>, Error> {
-        let mut request = Request::get(format!("{}{path}", self.base)).header(ACCEPT, TYPES);
+    async fn exchange(&self, wanted: &Wanted, path: &str, body: Option<String>) -> Result<Answered, Error> {
+        let url = format!("{}{path}", self.base);
+        let mut request = match &body {
+            Some(_) => Request::post(url).header(CONTENT_TYPE, OWN_TYPE),
+            None => Request::get(url),
+        };
+        request = request.header(ACCEPT, TYPES);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
         let request = request
-            .body(Empty::new())
+            .body(Full::from(body.unwrap_or_default()))
             .map_err(|error| self.garbage(wanted, format!("the request can't be made: {error}")))?;
         let response = self.client.request(request).await.map_err(|error| self.unreached(wanted, &error))?;
         let (head, body) = response.into_parts();
@@ -126,8 +145,7 @@ impl Confluent {
             }
             Err(error) => return Err(self.outage(wanted, format!("the answer broke off: {error}"))),
         };
-        let told = answer::read(head.status, head.headers.get(http::header::CONTENT_TYPE), &body, said);
-        told.map_err(|message| self.garbage(wanted, message))
+        Ok((head.status, head.headers.get(CONTENT_TYPE).cloned(), body))
     }
 
     /// What a schema refers to, with what that refers to before it.
@@ -206,6 +224,10 @@ impl Source for Confluent {
             | Wanted::Version(..) => true,
             Wanted::Named(Reference::GlueVersion(_) | Reference::AvroFingerprint(_)) => false,
         }
+    }
+
+    fn registrar(&self) -> Option<&dyn Registrar> {
+        Some(self)
     }
 
     async fn schema(&self, wanted: &Wanted) -> Result<Registered, Error> {

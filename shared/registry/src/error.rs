@@ -53,6 +53,16 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
+    /// It does not take a schema.
+    #[error("the registry `{registry}` does not take the schema as `{name}`: {message}")]
+    Refused {
+        /// The registry.
+        registry: String,
+        /// Under which name it was to go in.
+        name: String,
+        /// Why.
+        message: String,
+    },
 }
 
 impl Error {
@@ -62,7 +72,7 @@ impl Error {
         match self {
             Self::NotFound { .. } => Kind::Poison,
             Self::Outage { .. } | Self::TimedOut { .. } => Kind::Retry,
-            Self::Denied { .. } => Kind::Misconfigured,
+            Self::Denied { .. } | Self::Refused { .. } => Kind::Misconfigured,
             Self::Garbage { .. } => Kind::Corrupt,
         }
     }

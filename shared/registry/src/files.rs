@@ -8,6 +8,8 @@
 //! The versions of a name are the schemas of ids of the same ending, a later one under a higher id, for nothing says of which name an
 //! id is: whoever asks tells by what they hold.
 
+mod registrar;
+
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -17,7 +19,7 @@ use codec::framing::Reference;
 use codec::schema::{Import, Kind, Registered};
 use tokio::io::AsyncReadExt as _;
 
-use crate::{Error, Source, TEXT_BYTES_MAX, Wanted};
+use crate::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
 
 const ENDINGS: [(&str, Kind); 3] = [("proto", Kind::Protobuf), ("avsc", Kind::Avro), ("json", Kind::Json)];
 
@@ -60,8 +62,7 @@ impl Folder {
 
     /// A file's text, where there is such a file.
     async fn read(&self, wanted: &Wanted, name: &str) -> Result<Option<String>, Error> {
-        // Nothing outside of the folder.
-        if name.is_empty() || !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
+        if !is_inside(name) {
             return Ok(None);
         }
         let file = self.root.join(name);
@@ -121,6 +122,10 @@ impl Source for Folder {
         true
     }
 
+    fn registrar(&self) -> Option<&dyn Registrar> {
+        Some(self)
+    }
+
     async fn schema(&self, wanted: &Wanted) -> Result<Registered, Error> {
         let stem = match wanted {
             Wanted::Version(name, id) => {
@@ -169,8 +174,13 @@ impl Source for Folder {
     }
 }
 
+/// Whether a name leads to nothing outside of the folder.
+fn is_inside(name: &str) -> bool {
+    !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+}
+
 /// The names in a `.proto` text's import statements.
-fn imported(text: &str) -> Vec<String> {
+pub(crate) fn imported(text: &str) -> Vec<String> {
     let plain = without_comments(text);
     let statements = plain.split(';').filter_map(|statement| {
         let rest = statement.trim().strip_prefix("import")?.trim_start();

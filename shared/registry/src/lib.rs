@@ -4,6 +4,8 @@
 //! way per schema. A source is a folder of files ([`files::Folder`]), a registry that speaks Confluent's HTTP interface
 //! (`confluent::Confluent`, feature `confluent`), or AWS's Glue Schema Registry, which lives in the crate `aws`.
 //!
+//! Whoever sends records asks a source's [`Registrar`] what they name their schema by, or puts the schema there first.
+//!
 //! [`Error`] tells "no such schema", a fault of the records that name it, from everything that is no word about the schema:
 //! an outage, a time-out, a refusal, an answer that makes no sense. Those fail what asked, and nothing is lost by it.
 //! Nothing here says a secret.
@@ -12,6 +14,7 @@
 pub mod confluent;
 mod error;
 pub mod files;
+mod registrar;
 mod registries;
 mod source;
 
@@ -20,6 +23,7 @@ pub use codec::framing::Reference;
 pub use codec::schema::{Import, Kind, Registered};
 
 pub use error::Error;
+pub use registrar::{Naming, Registrar};
 pub use registries::{Answer, Limits, Registries};
 pub use source::{Source, Wanted};
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use codec::framing::Reference;
 use codec::schema::Registered;
 
-use crate::Error;
+use crate::{Error, Registrar};
 
 /// What a registry is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,4 +53,9 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Source::schema`] of the name's newest version.
     async fn versions(&self, name: &str) -> Result<Vec<u32>, Error>;
+
+    /// Where schemas are put into it, where they can be.
+    fn registrar(&self) -> Option<&dyn Registrar> {
+        None
+    }
 }

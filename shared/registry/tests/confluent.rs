@@ -10,7 +10,7 @@ use std::time::Duration;
 use model::failure::Kind as Failure;
 use model::secret::Secret;
 use registry::confluent::{Confluent, Credentials, Identity, Settings, SetupError};
-use registry::{Error, Import, Kind, Reference, Registered, Source as _, Wanted};
+use registry::{Error, Import, Kind, Naming, Reference, Registered, Registrar as _, Source as _, Wanted};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -270,4 +270,75 @@ fn a_certificate_that_is_none_is_said_at_once() {
     check(Settings { identity: identity(b"", pem!("client.key")), ..settings() }, "client certificate can't be used");
     check(Settings { identity: identity(pem!("client"), b"hunter2"), ..settings() }, "client key can't be used");
     check(Settings { identity: identity(pem!("client"), pem!("server.key")), ..settings() }, "client certificate");
+}
+
+/// A registry that takes everything and counts, but for what it knows or does not want.
+fn counting(head: &str) -> Answer {
+    let (first, body) = head.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let known = body["schema"].as_str().unwrap().len() as u32;
+    match path(first) {
+        "/api/subjects/odd/versions" => {
+            Answer::Say(409, OWN, json!({"error_code": 409, "message": "incompatible"}).to_string())
+        }
+        "/api/subjects/odd" | "/api/subjects/none" => not_there(40403),
+        "/api/subjects/wrong" => Answer::Say(404, "text/html", "<html>".to_owned()),
+        path if path.ends_with("/versions") => say(&json!({ "id": known })),
+        _ => say(&json!({"subject": "s", "id": known, "version": known + 1, "schema": "x"})),
+    }
+}
+
+#[tokio::test]
+async fn a_schema_goes_in_behind_what_it_imports() {
+    let server = Server::start(None, counting).await;
+    let import = |name: &str, text: &str| Import { name: name.to_owned(), text: text.to_owned() };
+    let schema = Registered {
+        kind: Kind::Protobuf,
+        text: "import \"a.proto\"; message M {}".to_owned(),
+        imports: vec![import("p/b.proto", "message B {}"), import("a.proto", "import \"p/b.proto\";")],
+        version: None,
+    };
+    let registry = plain(&server);
+    let id = Reference::ConfluentId(schema.text.len() as u32);
+    assert_eq!(registry.register("t-value", &schema, Naming::Number).await, Ok(id));
+    let sent: Vec<(String, Value)> = server
+        .requests()
+        .iter()
+        .map(|request| request.split_once("\r\n\r\n").unwrap())
+        .map(|(head, body)| (path(head).replace("/api/subjects/", ""), serde_json::from_str(body).unwrap()))
+        .collect();
+    let paths: Vec<&str> = sent.iter().map(|(path, _)| path.as_str()).collect();
+    let expected =
+        ["p%2Fb.proto/versions", "p%2Fb.proto", "a.proto/versions", "a.proto", "t-value/versions", "t-value"];
+    assert_eq!(paths, expected);
+    let of = |name: &str, text: &str| json!({"name": name, "subject": name, "version": text.len() + 1});
+    assert_eq!(sent[0].1, json!({"schema": "message B {}", "schemaType": "PROTOBUF"}));
+    assert_eq!(sent[2].1["references"], json!([of("p/b.proto", "message B {}")]));
+    assert_eq!(sent[4].1["references"], json!([of("a.proto", "import \"p/b.proto\";")]));
+    // Looked for, nothing is added.
+    let server = Server::start(None, counting).await;
+    assert_eq!(plain(&server).find("t-value", &schema, Naming::Number).await, Ok(Some(id)));
+    assert!(server.paths().iter().all(|path| !path.ends_with("/versions")), "{:?}", server.paths());
+}
+
+#[tokio::test]
+async fn what_a_registry_does_not_take_or_have_is_told_apart() {
+    let server = Server::start(None, counting).await;
+    let registry = plain(&server);
+    let schema = Registered { kind: Kind::Avro, text: "\"int\"".to_owned(), imports: Vec::new(), version: None };
+    assert_eq!(registry.find("none", &schema, Naming::Number).await, Ok(None));
+    assert_eq!(registry.find("odd", &schema, Naming::Number).await, Ok(None));
+    let refused = registry.register("odd", &schema, Naming::Number).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the registry `sr` does not take the schema as `odd`: HTTP 409, code 409: incompatible"
+    );
+    assert_eq!(refused.kind(), Failure::Misconfigured);
+    let wrong = registry.find("wrong", &schema, Naming::Number).await;
+    assert!(matches!(wrong, Err(Error::Garbage { .. })), "{wrong:?}");
+    let other = registry.find("t", &schema, Naming::Fingerprint(1)).await;
+    assert!(matches!(other, Err(Error::Refused { .. })), "{other:?}");
+    let referring = Registered { imports: vec![Import { name: "a.B".to_owned(), text: "{}".to_owned() }], ..schema };
+    let refused = registry.register("t", &referring, Naming::Number).await;
+    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
 }

@@ -4,6 +4,7 @@
 mod company;
 mod framings;
 mod json;
+mod keys;
 mod memory;
 mod plan;
 mod records;

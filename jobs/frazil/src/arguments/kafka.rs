@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::Named;
+pub use crate::encoding::framing::Form;
 
 /// The flags of Kafka's own tools.
 #[derive(Clone, Debug, Args)]
@@ -140,33 +141,57 @@ fn batch(text: &str) -> Result<usize, String> {
 /// `frazil produce`
 #[derive(Clone, Debug, Args)]
 pub struct Produce {
-    /// The topic
+    /// The pipeline whose schema the records are of, its name or the path of its file; Employee records of their own schema
+    /// unless given (with --values, the only pipeline there is)
+    #[arg(value_name = "PIPELINE")]
+    pub pipeline: Option<String>,
+    /// The topic (the pipeline's, where it names one)
     #[arg(long, value_name = "T")]
-    pub topic: String,
+    pub topic: Option<String>,
     #[command(flatten)]
     pub kafka: Kafka,
     /// Records, not counting the one in 500 that comes twice
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=4_000_000_000), conflicts_with = "values")]
     pub records: u64,
     /// Records a second at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
     /// Repeats a run, but for the times of its records
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, conflicts_with = "values")]
     pub seed: u64,
-    /// The records' keys
-    #[arg(long, value_enum, default_value_t = Keys::None)]
-    pub keys: Keys,
-    /// Says what would be done; nothing is sent
+    /// Values as JSON, one a line, in place of Employee records; `-` reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub values: Option<PathBuf>,
+    /// The field of the value that is its key, as text; `none` leaves partitions to the client
+    #[arg(long, value_name = "FIELD", default_value = "none")]
+    pub keys: String,
+    /// What Employee records are written in (protobuf)
+    #[arg(long, value_enum, conflicts_with_all = ["pipeline", "values"])]
+    pub format: Option<Written>,
+    /// What surrounds the values (the pipeline's framing, else bare)
+    #[arg(long, value_enum)]
+    pub framing: Option<Form>,
+    /// Registers the schema first, where it is not registered
+    #[arg(long)]
+    pub register: bool,
+    /// The registry that knows the schema (the pipeline's, else the only one there is)
+    #[arg(long, value_name = "NAME")]
+    pub registry: Option<String>,
+    /// The schema's name there (the pipeline's, else TOPIC-value; in Glue TOPIC)
+    #[arg(long, value_name = "S")]
+    pub subject: Option<String>,
+    /// Says what would be done, and shows the first record; nothing is sent or registered
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// The keys of records that are sent.
+/// What records are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Keys {
-    /// None: partitions are chosen by the client
-    None,
-    /// The employee's id as text
-    Id,
+pub enum Written {
+    /// Protocol Buffers
+    Protobuf,
+    /// Avro
+    Avro,
+    /// JSON
+    Json,
 }

@@ -9,10 +9,26 @@ use super::Named;
 
 /// `frazil init`
 #[derive(Clone, Debug, Args)]
+#[command(group = clap::ArgGroup::new("origin").required(true).multiple(true).args(["schema", "samples", "subject", "from_topic"]))]
 pub struct Init {
     /// The schema of the topic's values: a .proto, a .desc, an .avsc, or a JSON Schema as .json
-    #[arg(value_name = "SCHEMA")]
-    pub schema: PathBuf,
+    #[arg(value_name = "SCHEMA", conflicts_with_all = ["samples", "subject", "from_topic"])]
+    pub schema: Option<PathBuf>,
+    /// JSON values of the topic, one a line, to guess columns from; Kafka Connect's, of schema and payload, too; `-` reads stdin
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["subject", "from_topic"])]
+    pub samples: Option<PathBuf>,
+    /// The registry that keeps the schema: its name in frazil.toml, or the URL of one that speaks Confluent's interface
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["schema", "samples"])]
+    pub registry: Option<String>,
+    /// The schema's name in the registry
+    #[arg(long, value_name = "S")]
+    pub subject: Option<String>,
+    /// Reads some of the topic's records to tell their framing and format
+    #[arg(long)]
+    pub from_topic: bool,
+    #[cfg(feature = "kafka")]
+    #[command(flatten)]
+    pub kafka: super::Kafka,
     /// The topic
     #[arg(long, value_name = "TOPIC")]
     pub topic: String,
@@ -25,9 +41,9 @@ pub struct Init {
     /// The pipeline's name; the table's unless given
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// What surrounds the values
-    #[arg(long, value_name = "FRAMING", default_value = "bare", value_parser = Framing::NAMED.map(|(word, _)| word))]
-    pub framing: String,
+    /// What surrounds the values (bare; of a registry, as its kind has it; of a topic, as is found)
+    #[arg(long, value_name = "FRAMING", value_parser = Framing::NAMED.map(|(word, _)| word))]
+    pub framing: Option<String>,
     /// Shows the file, and writes none
     #[arg(long)]
     pub dry_run: bool,
@@ -58,6 +74,22 @@ pub struct Plan {
     /// Ends with exit code 3 when applying it would change something
     #[arg(long)]
     pub exit_code: bool,
+}
+
+/// `frazil test`
+#[derive(Clone, Debug, Args)]
+pub struct Test {
+    #[command(flatten)]
+    pub named: Named,
+    /// Where the samples are and what is expected of them (samples/PIPELINE of the project)
+    #[arg(long, value_name = "DIR")]
+    pub samples: Option<PathBuf>,
+    /// Writes what the samples come to where it is not as expected
+    #[arg(long)]
+    pub update: bool,
+    /// Says what would be written; nothing is
+    #[arg(long, requires = "update")]
+    pub dry_run: bool,
 }
 
 /// `frazil schema`

@@ -1,6 +1,7 @@
 //! `frazil decode`: what a payload would become.
 
 pub(crate) mod input;
+mod key;
 pub(crate) mod payload;
 
 use std::io::Read;
@@ -17,7 +18,7 @@ use input::{Encoding, Record};
 use payload::{Decoded, Reader};
 
 /// Kafka's largest record, as brokers are set up at most (`message.max.bytes` of 100 MiB).
-const PAYLOAD_BYTES_MAX: u64 = 100 * 1024 * 1024;
+pub(crate) const PAYLOAD_BYTES_MAX: u64 = 100 * 1024 * 1024;
 /// A line of such a payload in hexadecimal or base64, with what surrounds it.
 const LINE_BYTES_MAX: u64 = 2 * PAYLOAD_BYTES_MAX + 64 * 1024;
 

@@ -1,10 +1,16 @@
-//! `frazil init`: a pipeline file from a schema, checked before it stays.
+//! `frazil init`: a pipeline file from a schema, from samples, a registry or a topic, checked before it stays.
+
+mod connect;
+mod inference;
+mod kept;
+mod samples;
+mod schema;
+#[cfg(feature = "kafka")]
+mod topic;
 
 use std::path::{Path, PathBuf};
 
-use codec::payload;
 use model::failure::Kind;
-use pipeline::resolved::Schema;
 use pipeline::route;
 use serde::Serialize;
 
@@ -21,32 +27,107 @@ const NAMESPACE: &str = "lake";
 /// The document's body.
 #[derive(Debug, Serialize)]
 struct Body {
-    /// The files that were written, or would be.
+    /// The files that were written, or would be; the pipeline file first.
     files: Vec<PathBuf>,
     pipeline: String,
     table: String,
+    /// What was guessed, a sentence each: to be looked at.
+    guesses: Vec<String>,
     dry_run: bool,
     /// The pipeline file.
     #[serde(skip)]
     text: String,
 }
 
-/// How a schema's file is named in a pipeline file.
-struct Named {
+/// What a pipeline file is made of.
+#[derive(Debug, Default)]
+struct Draft {
     format: &'static str,
-    /// The key that holds its path.
-    key: &'static str,
-    message: Option<String>,
+    framing: String,
+    /// The schema, as it is written behind `schema = `.
+    schema: Option<String>,
+    /// Further lines of `[table]`.
+    table: Vec<String>,
+    /// Lines of `[table.columns]`.
+    columns: Vec<String>,
+    /// Other files, by their path from the project's folder.
+    files: Vec<(PathBuf, String)>,
+    guesses: Vec<String>,
+}
+
+/// Where a pipeline goes.
+struct Place {
+    /// The project's folder.
+    root: PathBuf,
+    name: String,
+    table: String,
+    path: PathBuf,
 }
 
 pub(crate) async fn run(arguments: &arguments::Init, session: &mut Session<'_>) -> Result<Exit, Failure> {
     let environment = environment::settings(session)?;
-    let file = environment::absolute(&session.folder, &arguments.schema)?;
-    let named = named(&file, arguments.message.as_deref())?;
+    let place = place(arguments, &environment, session)?;
+    let framing = || arguments.framing.clone();
+    let draft = match (&arguments.schema, &arguments.samples) {
+        (Some(file), _) => {
+            let file = environment::absolute(&session.folder, file)?;
+            schema::draft(&file, &place.root, arguments.message.as_deref(), framing())?
+        }
+        (None, Some(path)) => samples::draft(path, &place.name, framing(), session)?,
+        #[cfg(feature = "kafka")]
+        (None, None) if arguments.from_topic => {
+            Box::pin(topic::draft(arguments, &place.name, &environment, session)).await?
+        }
+        (None, None) => Box::pin(kept::draft(arguments, framing(), &environment, session)).await?,
+    };
+    let text = text(&arguments.topic, &draft, &place.table);
+    let others = draft.files.iter().map(|(path, text)| (place.root.join(path), text.as_str()));
+    let files: Vec<(PathBuf, &str)> = std::iter::once((place.path.clone(), text.as_str())).chain(others).collect();
+    let mut made: Vec<&Path> = Vec::new();
+    let mut written = Ok(());
+    for (path, text) in &files {
+        match write(path, text) {
+            Ok(()) => made.push(path),
+            Err(failure) => {
+                written = Err(failure);
+                break;
+            }
+        }
+    }
+    let faults = match written {
+        Ok(()) => checked(&place.path, session).await,
+        Err(failure) => Err(failure),
+    };
+    if arguments.dry_run || !matches!(&faults, Ok(faults) if faults.is_empty()) {
+        for path in made {
+            std::fs::remove_file(path).map_err(|e| Failure::io("init.file", path.display().to_string(), &e))?;
+        }
+    }
+    if let Some(first) = faults.as_ref().map_err(Failure::clone)?.first() {
+        let lines: Vec<String> = faults.iter().flatten().map(ToString::to_string).collect();
+        return Err(Failure::usage(first.code, format!("the file would have faults:\n{}", lines.join("\n")))
+            .at(shown(&place.path, session).display().to_string())
+            .remedy("see what is typed here and what `frazil.toml` says; nothing was written"));
+    }
+    let body = Body {
+        files: files.iter().map(|(path, _)| shown(path, session)).collect(),
+        pipeline: place.name,
+        table: place.table,
+        guesses: draft.guesses,
+        dry_run: arguments.dry_run,
+        text: text.clone(),
+    };
+    session.output.reply("init", &body, human)?;
+    Ok(Exit::Done)
+}
+
+fn place(
+    arguments: &arguments::Init,
+    environment: &pipeline::Environment,
+    session: &Session<'_>,
+) -> Result<Place, Failure> {
     let folder = environment.pipeline_folders(&session.folder).into_iter().next().unwrap_or_default();
     let folder = environment::absolute(&session.folder, &folder)?;
-    let root = folder.parent().unwrap_or(&session.folder);
-    let path = file.strip_prefix(root).unwrap_or(&file);
     let spelled = route::spelled(&arguments.topic).map(|name| name.trim_start_matches('_').to_owned());
     let table = match (&arguments.table, spelled) {
         (Some(table), _) => table.clone(),
@@ -62,94 +143,51 @@ pub(crate) async fn run(arguments: &arguments::Init, session: &mut Session<'_>) 
         return Err(Failure::usage("init.name", format!("`{name}` can't be a pipeline's name"))
             .remedy("give it one of lower-case letters, digits, `-` and `_`: --name NAME"));
     }
-    let made = folder.join(format!("{name}.toml"));
-    let text = text(arguments, &named, path, &table);
-    let body =
-        Body { files: vec![shown(&made, session)], pipeline: name.clone(), table, dry_run: arguments.dry_run, text };
-    write(&made, &body.text)?;
-    let faults = checked(&made, session).await;
-    if arguments.dry_run || !matches!(&faults, Ok(faults) if faults.is_empty()) {
-        std::fs::remove_file(&made).map_err(|e| Failure::io("init.file", made.display().to_string(), &e))?;
-    }
-    let faults = faults?;
-    if let Some(first) = faults.first() {
-        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        return Err(Failure::usage(first.code, format!("the file would have faults:\n{}", lines.join("\n")))
-            .at(shown(&made, session).display().to_string())
-            .remedy("see what is typed here and what `frazil.toml` says; nothing was written"));
-    }
-    session.output.reply("init", &body, human)?;
-    Ok(Exit::Done)
+    let path = folder.join(format!("{name}.toml"));
+    Ok(Place { root: folder.parent().unwrap_or(&session.folder).to_owned(), name, table, path })
 }
 
-/// What kind of schema a file is, by its ending; of protobuf the message too, where there is only one.
-fn named(file: &Path, message: Option<&str>) -> Result<Named, Failure> {
-    let at = || file.display().to_string();
-    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-    let (format, key) = match ending {
-        "proto" => ("protobuf", "proto"),
-        "desc" | "pb" | "binpb" => ("protobuf", "descriptor"),
-        "avsc" => ("avro", "avsc"),
-        "json" => ("json", "json_schema"),
-        _ => {
-            return Err(Failure::usage("init.schema", "what kind of schema this is does not show")
-                .at(at())
-                .remedy("give a .proto, a .desc (a FileDescriptorSet), an .avsc, or a JSON Schema as .json"));
-        }
-    };
-    if format != "protobuf" {
-        if message.is_some() {
-            return Err(Failure::usage("init.message", "--message is for protobuf alone").at(at()));
-        }
-        return Ok(Named { format, key, message: None });
-    }
-    let path = file.to_owned();
-    let wanted = message.unwrap_or_default().to_owned();
-    let schema = match key {
-        "proto" => Schema::Proto { path, message: wanted },
-        _ => Schema::Descriptor { path, message: wanted },
-    };
-    let message = match payload::Schema::load(&schema) {
-        Ok(schema) => schema.name().to_owned(),
-        Err(codec::Error::UnknownMessage { available, .. }) if message.is_none() => match available.as_slice() {
-            [only] => only.clone(),
-            [] => return Err(Failure::usage("init.message", "it has no message").at(at())),
-            several => {
-                return Err(Failure::usage("init.message", format!("it has several messages: {}", several.join(", ")))
-                    .at(at())
-                    .remedy("say which one the topic's values are: --message NAME"));
-            }
-        },
-        Err(error) => return Err(Failure::of(error.kind(), "init.schema", &error).at(at())),
-    };
-    Ok(Named { format, key, message: Some(message) })
+/// A TOML string; JSON's are such.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// A pipeline file for people to go on with.
-fn text(arguments: &arguments::Init, named: &Named, path: &Path, table: &str) -> String {
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let (topic, framing) = (quoted(&arguments.topic), quoted(&arguments.framing));
-    let message = named.message.as_deref().map_or_else(String::new, |m| format!(", message = {}", quoted(m)));
-    let schema = format!("{{ {} = {}{message} }}", named.key, quoted(&path.display().to_string()));
-    format!(
+fn text(topic: &str, draft: &Draft, table: &str) -> String {
+    let schema = draft.schema.as_ref().map_or_else(String::new, |schema| format!("schema = {schema}\n"));
+    let mut text = format!(
         "[source]\n\
-         topics = [{topic}]\n\
+         topics = [{}]\n\
          # What offsets are counted under where an event names no cluster. Once rows are in the table it stays as it is.\n\
          name = \"kafka\"\n\
          \n\
          [value]\n\
          format = \"{}\"\n\
-         framing = {framing}\n\
-         schema = {schema}\n\
+         framing = {}\n\
+         {schema}\
          \n\
          [table]\n\
          name = {}\n\
          # dedup leaves out rows whose key is there: mode = \"dedup\", primary_key = [\"id\"]\n\
          mode = \"append\"\n\
          # partition_by = [\"day(_ingested_at)\"]\n",
-        named.format,
+        quoted(topic),
+        draft.format,
+        quoted(&draft.framing),
         quoted(table)
-    )
+    );
+    for line in &draft.table {
+        text.push_str(line);
+        text.push('\n');
+    }
+    if !draft.columns.is_empty() {
+        text.push_str("\n[table.columns]\n");
+        for line in &draft.columns {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
 }
 
 /// Never over a file that is there.
@@ -179,10 +217,11 @@ fn human(body: &Body) -> String {
         return body.text.clone();
     }
     let files: Vec<String> = body.files.iter().map(|path| path.display().to_string()).collect();
-    format!(
-        "wrote {}: the table {}\n`frazil plan {2}` shows its columns; `frazil run {2} -b HOST:PORT` fills it",
-        files.join(", "),
-        body.table,
-        body.pipeline
-    )
+    let mut lines = vec![format!("wrote {}: the table {}", files.join(", "), body.table)];
+    if !body.guesses.is_empty() {
+        lines.push("guessed, so look at it:".to_owned());
+        lines.extend(body.guesses.iter().map(|guess| format!("  {guess}")));
+    }
+    lines.push(format!("`frazil plan {0}` shows its columns; `frazil run {0} -b HOST:PORT` fills it", body.pipeline));
+    lines.join("\n")
 }

@@ -20,3 +20,4 @@ pub(crate) mod run;
 pub(crate) mod schema;
 #[cfg(feature = "kafka")]
 pub(crate) mod tail;
+pub(crate) mod test;

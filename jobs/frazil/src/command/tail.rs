@@ -85,6 +85,7 @@ async fn show(record: &Received<'_>, reader: &mut Reader, session: &mut Session<
         value: owned(record.value()),
         headers: record.headers().map(|(name, value)| (name.to_owned(), owned(value))).collect(),
         unwrapped: None,
+        unwrapped_key: None,
     };
     let decoded = reader.read(&owned, Some(record.topic())).await?;
     let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());

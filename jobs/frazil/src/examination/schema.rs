@@ -8,7 +8,7 @@ use pipeline::Fault;
 use pipeline::environment::{Environment, Registry};
 use pipeline::fault::code;
 use pipeline::file::Examined;
-use pipeline::resolved;
+use pipeline::resolved::{self, Pipeline};
 
 use super::Asked;
 use crate::manners::failure::Failure;
@@ -77,6 +77,44 @@ pub(super) async fn find(
         Ok(own) => Ok(Found::Usable(own)),
         Err(error @ ingest::Error::Schema { .. }) => {
             faults.push(examined.fault("value.schema.name", code::SCHEMA, error.to_string(), None));
+            Ok(Found::Wrong)
+        }
+        Err(error) => Err(crate::command::ingest::failed(&error)),
+    }
+}
+
+/// Looks for the schema of a pipeline's keys, where they are read; `of_key` is of keys in the place of values. What can't be looked for
+/// as the value's schema can't was said there.
+///
+/// # Errors
+/// When a registry can't be asked that may be.
+pub(super) async fn find_key(
+    examined: &Examined,
+    of_key: &Pipeline,
+    environment: &Environment,
+    asked: &Asked,
+    faults: &mut Vec<Fault>,
+) -> Result<Found, Failure> {
+    let schema = &of_key.value.schema;
+    let loaded = if is_registered(schema) {
+        let Ok(named) = ingest::registries_of(of_key, environment) else { return Ok(Found::Unknown) };
+        if !asked.services && named.iter().any(|(_, registry)| !matches!(registry, Registry::Files { .. })) {
+            return Ok(Found::Unknown);
+        }
+        let registries = ingest::registries(of_key, environment, &asked.variable, Arc::clone(&asked.clock));
+        match Box::pin(registries).await {
+            Ok(registries) => ingest::own_schema(of_key, &registries).await,
+            Err(error) => Err(error),
+        }
+    } else {
+        Schema::of(of_key).map(Own::alone).map_err(ingest::Error::from)
+    };
+    match loaded {
+        Ok(own) => Ok(Found::Usable(own)),
+        Err(error @ (ingest::Error::Schema { .. } | ingest::Error::Decode(_))) => {
+            let message = Failure::of(error.kind(), "", &error).message;
+            let place = if is_registered(schema) { "key.schema.name" } else { "key.schema" };
+            faults.push(examined.fault(place, code::SCHEMA, message, None));
             Ok(Found::Wrong)
         }
         Err(error) => Err(crate::command::ingest::failed(&error)),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use model::id::{Ids, SeededIds};
+use serde_json::Value;
 
 use super::employee::Employee;
 use super::{LATE_EVERY, LATE_MS, REPEATED_EVERY};
@@ -49,12 +50,23 @@ impl Stream {
 
     /// Appends the next record's protobuf bytes; `None` when all were given. `now_ms` is the time it is sent at.
     pub fn next(&mut self, now_ms: i64, value: &mut Vec<u8>) -> Option<Sent> {
+        let (employee, sent) = self.drawn(now_ms)?;
+        employee.encode(value);
+        Some(sent)
+    }
+
+    /// The same record as JSON: in the names of its schemas, the time as RFC 3339.
+    pub fn next_json(&mut self, now_ms: i64) -> Option<(Value, Sent)> {
+        let (employee, sent) = self.drawn(now_ms)?;
+        Some((employee.json(), sent))
+    }
+
+    fn drawn(&mut self, now_ms: i64) -> Option<(Employee, Sent)> {
         let is_finished = self.made >= self.options.records;
         if self.again.front().is_some_and(|(due, ..)| is_finished || *due <= self.made)
             && let Some((_, employee, is_late)) = self.again.pop_front()
         {
-            employee.encode(value);
-            return Some(Sent { id: employee.id, is_repeated: true, is_late });
+            return Some((employee, Sent { id: employee.id, is_repeated: true, is_late }));
         }
         if is_finished {
             return None;
@@ -70,8 +82,7 @@ impl Stream {
         if self.made % REPEATED_EVERY == REPEATED_EVERY / 3 {
             self.again.push_back((self.made + 1 + draw % REPEATED_WITHIN, employee, is_late));
         }
-        employee.encode(value);
-        Some(Sent { id, is_repeated: false, is_late })
+        Some((employee, Sent { id, is_repeated: false, is_late }))
     }
 }
 

@@ -207,3 +207,58 @@ fn a_mapping_that_takes_framings_off_hands_over_what_the_pipeline_reads() {
     place.write("event.json", event.to_string());
     assert_eq!(place.told(&["ingest", "--event", "event.json"])["dead_letters"], 0);
 }
+
+/// Keys are read like values: by a schema of their own, in a framing of their own.
+#[test]
+fn fields_of_keys_are_columns_from_the_file_to_the_table() {
+    let place = project("bare", "avsc = \"schemas/reading.avsc\"");
+    let key = "[key]\nformat = \"avro\"\nframing = \"confluent\"\nschema = { registry = \"main\", name = \"keys\" }\n";
+    let text = pipeline("bare", "avsc = \"schemas/reading.avsc\"").replace("[table]\n", &format!("{key}[table]\n"));
+    let columns = "building = \"@key.building\"\nfloor = { from = \"@key.floor\", required = true }\n";
+    place.write("pipelines/readings.toml", format!("{text}{columns}"));
+    assert_eq!(place.check(&[]), (Exit::No, vec!["pipelines/readings.toml:10:38 schema".to_owned()]));
+    let schema = r#"{"type": "record", "name": "Place", "fields": [{"name": "building", "type": "string"}, {"name": "floor", "type": "int"}]}"#;
+    place.write("registry/keys.avsc", schema);
+    place.write("registry/7.avsc", schema);
+    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    let plan = place.told(&["plan"]);
+    let names: Vec<&Value> = plan["columns"].as_array().unwrap().iter().take(5).map(|column| &column["name"]).collect();
+    assert!(names.contains(&&json!("building")) && names.contains(&&json!("floor")), "{plan}");
+    let decode = |key: &str| place.answer(&["decode", "--hex", "046162 0f 00", "--key-hex", key]);
+    let (exit, document) = decode("00 00000007 024e 06");
+    assert_eq!(exit, Exit::Done, "{document}");
+    let row = json!({"name": "ab", "reading": -8, "at": "1970-01-01T00:00:00.000000Z", "building": "N", "floor": 3});
+    assert_eq!(document["rows"], json!([row]));
+    for (key, class, path) in [
+        ("00", "truncated", "@key"),
+        ("00 00000007 024e", "truncated", "@key.floor"),
+        ("00 00000009 00", "unknown_schema", "@key"),
+    ] {
+        let (exit, document) = decode(key);
+        let dead = &document["dead_letter"];
+        assert_eq!((exit, &dead["class"], &dead["path"]), (Exit::No, &json!(class), &json!(path)), "{document}");
+    }
+    let (_, document) = place.answer(&["decode", "--hex", "046162 0f 00"]);
+    assert_eq!(document["dead_letter"]["class"], "missing_required", "{document}");
+    // Through the table, and as samples.
+    let base64 = |bytes: &[u8]| base64_simd::STANDARD.encode_to_string(bytes);
+    let record = json!({"offset": 0, "key": base64(b"\0\0\0\0\x07\x02N\x06"), "value": base64(b"\x04ab\x0f\0")});
+    let arn = "arn:aws:kafka:eu-west-1:1:cluster/demo/0";
+    place.write(
+        "event.json",
+        json!({"eventSource": "aws:kafka", "eventSourceArn": arn, "records": {"readings-0": [record]}}).to_string(),
+    );
+    assert_eq!(place.told(&["ingest", "--event", "event.json"])["dead_letters"], 0);
+    assert_eq!(place.told(&["fold"])["tables"][0]["rows_added"], 1);
+    let answer = place.told(&["query", "SELECT building, floor FROM lake.readings"]);
+    assert_eq!(answer["rows"], json!([{"building": "N", "floor": 3}]));
+    assert_eq!(place.told(&["plan"])["changes"], json!([]));
+    place.write("samples/readings/a.records.jsonl", record.to_string());
+    place.told(&["test", "--update"]);
+    let expected: Value =
+        serde_json::from_slice(&std::fs::read(place.path("samples/readings/expected.json")).unwrap()).unwrap();
+    assert_eq!(expected["a.records.jsonl:1"], json!({"rows": [row]}));
+    // A column of a field that the key has not.
+    place.write("pipelines/readings.toml", format!("{text}{}", columns.replace("@key.floor", "@key.flor")));
+    assert_eq!(place.check(&[]).0, Exit::No);
+}

@@ -427,6 +427,11 @@ impl Planner<'_> {
                 }
                 (None, source.clone(), source, data_type)
             }
+            From::KeyField(path) => {
+                let source = format!("{KEY}.{}", path::text(path));
+                // The key's own schema has decided it, or nothing could be decided.
+                (None, source.clone(), source, declaration.data_type.clone()?)
+            }
             From::Path(path) => {
                 let (fields, around) = match self.resolve(path) {
                     Ok(found) => found,

@@ -109,13 +109,13 @@ fn unit<'t>(reader: &mut Reader<'t>, section: Section<'t>, from: &From, data_typ
     let unit = reader.choice(section, "unit", &UNITS, &[])?;
     let at = section.get("unit").map_or(section.at, |entry| entry.key_at);
     match (from, data_type) {
-        (From::Path(_), Some(Type::Timestamptz | Type::Timestamp | Type::Date | Type::Time)) => {}
-        (From::Path(_), Some(other)) => {
+        (From::Path(_) | From::KeyField(_), Some(Type::Timestamptz | Type::Timestamp | Type::Date | Type::Time)) => {}
+        (From::Path(_) | From::KeyField(_), Some(other)) => {
             reader.fault(at, code::INVALID, format!("`unit` is of numbers that become times, and {other} is none"));
         }
         // A type that can't be read was reported.
-        (From::Path(_), None) if section.get("type").is_some() => {}
-        (From::Path(_), None) => {
+        (From::Path(_) | From::KeyField(_), None) if section.get("type").is_some() => {}
+        (From::Path(_) | From::KeyField(_), None) => {
             reader.fault(at, code::MISSING, "`unit` needs the column's `type`: \"timestamptz\" or \"timestamp\"");
         }
         _ => reader.fault(
@@ -139,7 +139,7 @@ fn pii<'t>(reader: &mut Reader<'t>, section: Section<'t>, from: &From, data_type
                 "`pii` is for values of payloads, keys and headers, not for a record's own fields",
             );
         }
-        (Pii::Drop, From::Key | From::Header(_)) => {
+        (Pii::Drop, From::Key | From::KeyField(_) | From::Header(_)) => {
             let message = "keys and headers are in the table only where a column is made of them: leave this one out";
             reader.fault(at, code::INVALID, message);
         }
@@ -171,6 +171,15 @@ fn from(reader: &mut Reader<'_>, text: &Text) -> Option<From> {
     };
     if let Some((_, field)) = RECORD_FIELDS.iter().find(|(name, _)| *name == field) {
         return Some(From::Record(*field));
+    }
+    if let Some(inner) = field.strip_prefix("key.") {
+        return match path::parse(inner) {
+            Ok(path) => Some(From::KeyField(path)),
+            Err(wrong) => {
+                reader.wrong(text, &Wrong::new(wrong.message, wrong.at + 5));
+                None
+            }
+        };
     }
     match field.strip_prefix("header.") {
         _ if field == "key" => return Some(From::Key),

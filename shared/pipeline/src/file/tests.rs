@@ -141,6 +141,7 @@ retention = "9d"
             filter: None,
             explode: None,
         },
+        key: None,
         table: Table {
             name: TableName { namespace: "bigdata".to_owned(), name: "employee".to_owned() },
             exists: Exists::MustBeNew,
@@ -261,10 +262,16 @@ fn unknown_keys_name_the_nearest() {
         &format!("{SOURCE}{VALUE}{TABLE}").replace("proto =", "prot ="),
         &["6:1 missing needs `proto`, `descriptor`, `registry` or", "6:12 unknown_key did you mean `proto`?"],
     );
-    // Inside of what is not of this version, a misspelling still is one.
+    // A misspelling is told beside what is missing for it.
     check(
         &format!("{SOURCE}{VALUE}{TABLE}[key]\nfromat = \"json\""),
-        &["9:2 not_yet `[key]`", "10:1 unknown_key did you mean `format`?"],
+        &[
+            "9:2 missing needs `format`",
+            "9:2 missing needs `schema`",
+            "9:2 missing needs `framing`",
+            "9:2 invalid no column is made of one",
+            "10:1 unknown_key did you mean `format`?",
+        ],
     );
 }
 
@@ -788,4 +795,22 @@ fn json_has_a_schema_or_declared_columns() {
     faulty("avro", "schema = { json_schema = \"x.json\" }", "4:12 invalid is no schema of `format = \"avro\"`");
     faulty("avro", "", "1:2 missing needs `schema`");
     faulty("json", "", "7:2 missing without a schema needs columns");
+}
+
+#[test]
+fn keys_are_read_where_columns_are_made_of_their_fields() {
+    let key = "[key]\nformat = \"json\"\nframing = \"bare\"\n";
+    let column = "[table.columns]\nid = { from = \"@key.a.\\\"b.c\\\"\", type = \"timestamptz\", unit = \"ms\", pii = \"hash\" }\n";
+    let column = &column.replace(", pii = \"hash\"", "");
+    let found = parse_named(&format!("{SOURCE}{VALUE}{key}{TABLE}{column}")).unwrap();
+    assert_eq!(found.table.columns[0].from, From::KeyField(vec!["a".to_owned(), "b.c".to_owned()]));
+    let of_key = found.of_key().unwrap();
+    assert_eq!((of_key.value.format, of_key.table.fields), (Format::Json, Fields::Listed));
+    assert_eq!(of_key.table.columns[0].from, From::Path(vec!["a".to_owned(), "b.c".to_owned()]));
+    check(&format!("{SOURCE}{VALUE}{TABLE}{column}"), &["7:2 missing there is no `[key]`"]);
+    check(&format!("{SOURCE}{VALUE}{key}{TABLE}"), &["7:2 invalid no column is made of one"]);
+    let with = |line: &str| format!("{SOURCE}{VALUE}{key}{line}\n{TABLE}{column}");
+    check(&with("explode = \"a\""), &["10:1 unknown_key `explode`"]);
+    check(&with("schema = { avsc = \"x\" }"), &["10:12 invalid no schema of `format = \"json\"`"]);
+    check(&format!("{SOURCE}{VALUE}{key}{TABLE}[table.columns]\nid = \"@key.\""), &["13:12 invalid name"]);
 }

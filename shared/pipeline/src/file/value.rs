@@ -1,4 +1,4 @@
-//! `[value]`: how a record's value is read.
+//! `[value]`: how a record's value is read; `[key]`: how its key is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,11 @@ const FORMATS: &[(&str, Format)] = &[("protobuf", Format::Protobuf), ("avro", Fo
 
 const INDEXES: &[(&str, Indexes)] = &[("zigzag", Indexes::Zigzag), ("plain", Indexes::Plain)];
 
-/// `registries` are the environment's.
+/// `registries` are the environment's; `block` is `value` or `key`.
 pub(super) fn read<'t>(
     reader: &mut Reader<'t>,
     section: Section<'t>,
+    block: &str,
     project: &Path,
     registries: &BTreeMap<String, Registry>,
 ) -> Found {
@@ -36,12 +37,13 @@ pub(super) fn read<'t>(
     let is_declared = format == Some(Format::Json) && section.get("schema").is_none();
     for needed in ["format", "schema"].iter().filter(|needed| **needed != "schema" || !is_declared) {
         if section.get(needed).is_none() {
-            reader.fault(section.at, code::MISSING, format!("`[value]` needs `{needed}`"));
+            reader.fault(section.at, code::MISSING, format!("`[{block}]` needs `{needed}`"));
         }
     }
     if section.get("framing").is_none() {
         // Left out, it would have to be guessed, and an empty value means another thing under "bare" than under "auto".
-        let message = "`[value]` needs `framing`: \"bare\", or \"auto\", which tells framings apart record by record";
+        let message =
+            format!("`[{block}]` needs `framing`: \"bare\", or \"auto\", which tells framings apart record by record");
         reader.fault(section.at, code::MISSING, message);
     }
     let framing = reader.choice(section, "framing", &Framing::NAMED, &[]);
@@ -58,7 +60,7 @@ pub(super) fn read<'t>(
         reader.fault(entry.key_at, code::INVALID, message);
     }
     let (schema, schema_file) = match reader.section(section, "schema") {
-        Some(section) => schema(reader, section, format, project, registries),
+        Some(section) => schema(reader, section, block, format, project, registries),
         None => (is_declared.then_some(Schema::Declared), None),
     };
     let filter = filter(reader, section);
@@ -116,6 +118,7 @@ fn listed(names: &[&str], last: &str) -> String {
 fn schema<'t>(
     reader: &mut Reader<'t>,
     section: Section<'t>,
+    block: &str,
     format: Option<Format>,
     project: &Path,
     registries: &BTreeMap<String, Registry>,
@@ -129,9 +132,9 @@ fn schema<'t>(
         .collect();
     let (name, formats, entry) = match &named[..] {
         [] => {
-            reader.fault(section.at, code::MISSING, format!("`[value.schema]` needs {}", listed(&fits, "or")));
+            reader.fault(section.at, code::MISSING, format!("`[{block}.schema]` needs {}", listed(&fits, "or")));
             // Its name is that of a message, or nothing can be said of it.
-            let _message = message(reader, section, !matches!(format, Some(Format::Avro | Format::Json)));
+            let _message = message(reader, section, block, !matches!(format, Some(Format::Avro | Format::Json)));
             return (None, None);
         }
         [only] => only,
@@ -154,10 +157,10 @@ fn schema<'t>(
         reader.fault(entry.key_at, code::INVALID, format!("`message` is of protobuf: {of_one}"));
         None
     } else {
-        message(reader, section, !is_kept && of_one.is_none())
+        message(reader, section, block, !is_kept && of_one.is_none())
     };
     if is_kept {
-        return (registered(reader, section, message, registries), None);
+        return (registered(reader, section, block, message, registries), None);
     }
     if let Some(entry) = section.get("name") {
         reader.fault(entry.key_at, code::INVALID, "`name` is that of a schema in a registry");
@@ -179,9 +182,9 @@ fn schema<'t>(
 }
 
 /// The full name of a message.
-fn message<'t>(reader: &mut Reader<'t>, section: Section<'t>, required: bool) -> Option<String> {
+fn message<'t>(reader: &mut Reader<'t>, section: Section<'t>, block: &str, required: bool) -> Option<String> {
     let text = match required {
-        true => reader.required_text(section, "value.schema", "message"),
+        true => reader.required_text(section, &format!("{block}.schema"), "message"),
         false => reader.text(section, "message"),
     }?;
     if !text.value.split('.').all(identifier) {
@@ -195,6 +198,7 @@ fn message<'t>(reader: &mut Reader<'t>, section: Section<'t>, required: bool) ->
 fn registered<'t>(
     reader: &mut Reader<'t>,
     section: Section<'t>,
+    block: &str,
     message: Option<String>,
     known: &BTreeMap<String, Registry>,
 ) -> Option<Schema> {
@@ -219,7 +223,7 @@ fn registered<'t>(
         }
     }
     // Records name the versions that they are written with; the table's columns are planned before there are any.
-    let name = reader.required_text(section, "value.schema", "name")?;
+    let name = reader.required_text(section, &format!("{block}.schema"), "name")?;
     if name.value.is_empty() {
         reader.fault(name.at, code::INVALID, "a schema has a name");
     }

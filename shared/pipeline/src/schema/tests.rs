@@ -40,7 +40,7 @@ fn known(keys: &[Key], around: &str, all: &mut BTreeSet<String>) {
     for key in keys {
         let name = format!("{around}{}", key.name);
         match key.shape {
-            // `[key]` takes what `[value]` takes, once it takes anything.
+            // The schema says it of `[value]`, and that keys choose nothing.
             Shape::Table(_) if name == "key" => {}
             Shape::Table(keys) => known(keys, &format!("{name}."), all),
             Shape::Named(keys) => known(keys, &format!("{name}.*."), all),

@@ -46,6 +46,40 @@ struct ErrorBody {
     message: Option<String>,
 }
 
+/// Where a schema that was sent is among a subject's versions.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    At {
+        id: u32,
+        version: Option<u32>,
+    },
+    NotThere,
+    /// Why the registry does not want it.
+    Refused(String),
+}
+
+#[derive(Deserialize)]
+struct PlacedBody {
+    id: u32,
+    version: Option<u32>,
+}
+
+/// Reads the answer to a schema that was sent, as [`read`] does.
+pub(super) fn placed(status: StatusCode, content_type: Option<&HeaderValue>, body: &[u8]) -> Result<Placed, String> {
+    is_json(status, content_type)?;
+    if status.is_success() {
+        let body: PlacedBody = serde_json::from_slice(body)
+            .map_err(|error| format!("it tells no id (line {}, column {})", error.line(), error.column()))?;
+        return Ok(Placed::At { id: body.id, version: body.version });
+    }
+    match refusal(status, body)? {
+        None => Ok(Placed::NotThere),
+        // Incompatible, and no schema in its eyes.
+        Some(message) if matches!(status.as_u16(), 409 | 422) => Ok(Placed::Refused(message)),
+        Some(message) => Err(message),
+    }
+}
+
 /// Reads an answer whose status is neither a refusal nor a failure of the server: nothing where that is what it says. What is wrong
 /// with it, for a person.
 pub(super) fn read<T>(
@@ -54,26 +88,33 @@ pub(super) fn read<T>(
     body: &[u8],
     said: Said<T>,
 ) -> Result<Option<T>, String> {
+    is_json(status, content_type)?;
+    if status.is_success() {
+        return said(body).map(Some);
+    }
+    refusal(status, body)?.map_or(Ok(None), Err)
+}
+
+/// What is wrong with an answer that is no JSON.
+fn is_json(status: StatusCode, content_type: Option<&HeaderValue>) -> Result<(), String> {
     let given = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let json = essence == "application/json"
         || essence.strip_prefix("application/").is_some_and(|kind| kind.starts_with("vnd.") && kind.ends_with("+json"));
-    if !json {
-        let kind =
-            if essence.is_empty() { "nothing that it names".to_owned() } else { format!("`{}`", words(&essence)) };
-        return Err(format!(
-            "it is no registry's (HTTP {}, {kind} instead of JSON): is the URL right?",
-            status.as_u16()
-        ));
+    if json {
+        return Ok(());
     }
-    if status.is_success() {
-        return said(body).map(Some);
-    }
+    let kind = if essence.is_empty() { "nothing that it names".to_owned() } else { format!("`{}`", words(&essence)) };
+    Err(format!("it is no registry's (HTTP {}, {kind} instead of JSON): is the URL right?", status.as_u16()))
+}
+
+/// What a refusal says; nothing where it says that what was asked for is not there.
+fn refusal(status: StatusCode, body: &[u8]) -> Result<Option<String>, String> {
     match serde_json::from_slice::<ErrorBody>(body) {
         Ok(error) if status == StatusCode::NOT_FOUND && NOT_THERE.contains(&error.error_code) => Ok(None),
         Ok(error) => {
             let message = error.message.as_deref().map_or_else(String::new, |message| format!(": {}", words(message)));
-            Err(format!("HTTP {}, code {}{message}", status.as_u16(), error.error_code))
+            Ok(Some(format!("HTTP {}, code {}{message}", status.as_u16(), error.error_code)))
         }
         Err(_) => Err(format!("HTTP {}, and no code that tells why: is the URL right?", status.as_u16())),
     }

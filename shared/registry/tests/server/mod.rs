@@ -31,7 +31,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves on a loopback port until it is dropped. `answer` is given a request's head.
+    /// Serves on a loopback port until it is dropped. `answer` is given a request, its body behind its head.
     pub(crate) async fn start(
         tls: Option<TlsAcceptor>,
         answer: impl Fn(&str) -> Answer + Send + Sync + 'static,
@@ -61,7 +61,7 @@ impl Server {
         Self { port, requests, _tasks: tasks }
     }
 
-    /// The heads of all requests so far.
+    /// All requests so far.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
@@ -83,7 +83,16 @@ async fn serve(
             return;
         }
     }
-    let head = String::from_utf8(bytes).unwrap();
+    // With the body behind it, where there is one.
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let end = text(&bytes).find("\r\n\r\n").unwrap() + 4;
+    let length = text(&bytes).lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    while bytes.len() < end + length.unwrap_or(0) {
+        if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    let head = text(&bytes);
     seen.lock().unwrap().push(head.clone());
     let text = match answer(&head) {
         Answer::Say(status, kind, body) => format!(

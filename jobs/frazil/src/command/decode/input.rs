@@ -6,7 +6,7 @@ use crate::manners::failure::Failure;
 
 /// How plain lines of stdin spell a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Hex,
     Base64,
 }
@@ -22,6 +22,8 @@ pub(crate) struct Record {
     pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
     /// The data format and the schema's id, where a mapping has taken the framing off.
     pub(crate) unwrapped: Option<(String, String)>,
+    /// The same of the key.
+    pub(crate) unwrapped_key: Option<(String, String)>,
 }
 
 impl Record {
@@ -69,7 +71,7 @@ pub(super) fn header(text: &str) -> Result<(&str, Vec<u8>), Failure> {
 
 /// One line of stdin: a value as text, or an object with a base64 `value`, as the records of a Lambda event and the
 /// lines of a dead-letter object are.
-pub(super) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
+pub(crate) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
     let text = str::from_utf8(line).map_err(|_| Failure::usage("decode.line", "not UTF-8").remedy(LINES))?;
     if !text.starts_with('{') {
         let bytes = match encoding {
@@ -91,9 +93,12 @@ pub(super) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
         Some(headers) => self::headers(headers),
     };
     let headers = headers.ok_or_else(|| fault("`headers` are neither an event's nor a dead letter's"))?;
-    let said = |name: &str| record.get("valueSchemaMetadata")?.get(name)?.as_str().map(str::to_owned);
-    let unwrapped = said("dataFormat").zip(said("schemaId"));
-    Ok(Record { key, value, headers, unwrapped })
+    let said = |of: &str| {
+        let said = |name: &str| record.get(of)?.get(name)?.as_str().map(str::to_owned);
+        said("dataFormat").zip(said("schemaId"))
+    };
+    let (unwrapped, unwrapped_key) = (said("valueSchemaMetadata"), said("keySchemaMetadata"));
+    Ok(Record { key, value, headers, unwrapped, unwrapped_key })
 }
 
 /// Headers as an event has them, objects of a name and its bytes as signed or unsigned numbers, or as a dead letter has

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{FieldRef, Schema};
 use codec::columns::{self, Arrangement, Reading, United, Versions};
 use codec::framing::{self, Framed, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
@@ -18,9 +18,10 @@ use model::secret::Secret;
 use pipeline::Environment;
 use pipeline::resolved::{Format, Pipeline, UnknownFields};
 use pipeline::route::{Part, Route};
-use registry::{Registries, Wanted};
+use registry::{Registered, Registries, Wanted};
 
 use super::input::Record;
+use super::key::Key;
 use crate::Session;
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
@@ -72,6 +73,9 @@ impl Decoded {
     }
 }
 
+/// The pipeline's own schema among the writers.
+const OWN: usize = 0;
+
 /// A pipeline's decoder.
 pub(crate) struct Reader {
     pipeline: Pipeline,
@@ -79,11 +83,15 @@ pub(crate) struct Reader {
     registries: Registries,
     splitter: Splitter,
     versions: Versions,
+    /// The own schema's, where a fingerprint may name it.
+    fingerprint: Option<u64>,
     /// What payloads are written with; the pipeline's own schema first.
     writers: Vec<Writer>,
     /// Writers by what values say.
     found: HashMap<(Reference, Message), Result<usize, Rejected>>,
     texts: Texts,
+    /// What reads keys, where columns are made of fields in them.
+    key: Option<Key>,
     /// Whether a record's topic is a part of its table's name.
     by_topic: bool,
 }
@@ -136,17 +144,22 @@ impl Reader {
         let registries = ingest::registries(&pipeline, environment, &session.variable, session.clock.clone());
         let registries = Box::pin(registries).await.map_err(failed)?;
         let own = ingest::own_schema(&pipeline, &registries).await.map_err(failed)?;
-        let tables = columns::plan_tables(&own, &pipeline).map_err(|faults| {
-            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            let failure = Failure::usage("pipeline.columns", lines.join("\n"))
-                .remedy("change the pipeline file where that says, or the message");
-            match faults.first() {
-                Some(first) => failure.at(first.place.clone()),
-                None => failure,
+        let (pipeline, key) = match pipeline.of_key() {
+            Some(of_key) => {
+                let schema = ingest::own_schema(&of_key, &registries).await.map_err(failed)?.schema;
+                let planned = columns::plan_keys(&schema, &pipeline, &of_key);
+                let (columns, typed) = planned.map_err(|faults| misplanned(&faults))?;
+                (typed, Some(Key::new(of_key, &schema, columns, salt.clone()).map_err(|e| codec_failure(&e))?))
             }
-        })?;
+            None => (pipeline, None),
+        };
+        let tables = columns::plan_tables(&own, &pipeline).map_err(|faults| misplanned(&faults))?;
         let texts = Texts::new(&tables.columns, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let schema = own.schema.clone();
+        let fingerprint = match &schema {
+            Payload::Avro(schema) => Some(schema.fingerprint()),
+            Payload::Protobuf(_) | Payload::Json(_) => None,
+        };
         let versions = Versions::new(&pipeline, own, tables);
         let own =
             Writer::new(&pipeline, &versions, versions.own(), &schema, salt.as_ref()).map_err(|e| codec_failure(&e))?;
@@ -156,7 +169,7 @@ impl Reader {
             framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
         let splitter = Splitter::new(settings).map_err(|e| codec_failure(&e))?;
         let (writers, found) = (vec![own], HashMap::new());
-        Ok(Self { pipeline, salt, registries, splitter, versions, writers, found, texts, by_topic })
+        Ok(Self { pipeline, salt, registries, splitter, versions, fingerprint, writers, found, texts, key, by_topic })
     }
 
     /// Decodes one record, of which the topic may not be known.
@@ -171,7 +184,13 @@ impl Reader {
         let unwrapped = unwrapped.map(|(format, id)| Unwrapped { data_format: format, schema_id: id });
         let framed = framing::Record { value, schema_header, unwrapped };
         let (payload, writer) = match self.splitter.split(&framed) {
-            Ok(Framed { schema: None, payload, .. }) => (payload.to_vec(), Ok(0)),
+            Ok(Framed { schema: None, payload, .. }) => (payload.to_vec(), Ok(OWN)),
+            // No registry is needed for what the schema itself is named by.
+            Ok(Framed { schema: Some(Reference::AvroFingerprint(crc)), payload, .. })
+                if self.fingerprint == Some(crc) =>
+            {
+                (payload.to_vec(), Ok(OWN))
+            }
             Ok(Framed { schema: Some(reference), message, payload, .. }) => {
                 let payload = payload.to_vec();
                 (payload, self.writer(reference, message).await?)
@@ -204,11 +223,23 @@ impl Reader {
         if let Err(rejected) = read.and_then(|()| decoder.decode_beside(&payload, self.texts.bytes())) {
             return Ok(dead(rejected));
         }
-        match decoder.rows() {
+        let rows = match decoder.rows() {
             0 => return Ok(Decoded::Filtered(Filtered::Explode)),
-            rows => self.texts.add(rows),
-        }
-        let batch = batch(decoder, arrangement, &mut self.texts).map_err(|e| codec_failure(&e))?;
+            rows => rows,
+        };
+        self.texts.add(rows);
+        let keys = match &mut self.key {
+            None => Vec::new(),
+            Some(key) => match key.read(record, &self.registries, rows).await? {
+                Ok(columns) => columns,
+                Err(rejected) => {
+                    // The value's rows go with their key.
+                    batch(decoder, arrangement, &mut self.texts, Vec::new()).map_err(|e| codec_failure(&e))?;
+                    return Ok(dead(rejected));
+                }
+            },
+        };
+        let batch = batch(decoder, arrangement, &mut self.texts, keys).map_err(|e| codec_failure(&e))?;
         let rows = (0..batch.num_rows()).map(|n| {
             let unwritable = |e| Failure::of(Kind::Bug, "decode.value", &e);
             let mut json = Vec::new();
@@ -227,13 +258,9 @@ impl Reader {
         if let Some(known) = self.found.get(&(reference, message)) {
             return Ok(known.clone());
         }
-        let registered = match self.registries.schema(&Wanted::Named(reference)).await {
+        let registered = match registered(&self.registries, reference).await? {
             Ok(registered) => registered,
-            Err(missing @ registry::Error::NotFound { .. }) => {
-                let message = missing.to_string();
-                return Ok(Err(Rejected { class: Class::UnknownSchema, path: String::new(), message }));
-            }
-            Err(error) => return Err(crate::command::ingest::failed(&error.into())),
+            Err(rejected) => return Ok(Err(rejected)),
         };
         let format = self.pipeline.value.format;
         let named = (format == Format::Protobuf).then(|| self.versions.own().reader.name());
@@ -268,22 +295,54 @@ impl Reader {
     }
 }
 
+/// The schema that a record names; why its record is a dead letter, where no registry has it.
+pub(super) async fn registered(
+    registries: &Registries,
+    reference: Reference,
+) -> Result<Result<Arc<Registered>, Rejected>, Failure> {
+    match registries.schema(&Wanted::Named(reference)).await {
+        Ok(registered) => Ok(Ok(registered)),
+        Err(missing @ registry::Error::NotFound { .. }) => {
+            let message = missing.to_string();
+            Ok(Err(Rejected { class: Class::UnknownSchema, path: String::new(), message }))
+        }
+        Err(error) => Err(crate::command::ingest::failed(&error.into())),
+    }
+}
+
 /// The rows of the record that was read last: columns of the value, then those of key and headers.
-fn batch(decoder: &mut Decoder, arrangement: &Arrangement, texts: &mut Texts) -> Result<RecordBatch, codec::Error> {
+fn batch(
+    decoder: &mut Decoder,
+    arrangement: &Arrangement,
+    texts: &mut Texts,
+    keys: Vec<(FieldRef, ArrayRef)>,
+) -> Result<RecordBatch, codec::Error> {
     let batch = decoder.finish()?;
     let mut fields: Vec<FieldRef> = arrangement.fields().to_vec();
     fields.extend(texts.fields().cloned().map(Arc::new));
     let rows = batch.num_rows();
-    let columns = arrangement.of(&batch)?.into_iter().chain(texts.finish()?).collect();
+    let (key_fields, keys): (Vec<FieldRef>, Vec<ArrayRef>) = keys.into_iter().unzip();
+    fields.extend(key_fields);
+    let columns = arrangement.of(&batch)?.into_iter().chain(texts.finish()?).chain(keys).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
+}
+
+fn misplanned(faults: &[columns::Fault]) -> Failure {
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let failure = Failure::usage("pipeline.columns", lines.join("\n"))
+        .remedy("change the pipeline file where that says, or the message");
+    match faults.first() {
+        Some(first) => failure.at(first.place.clone()),
+        None => failure,
+    }
 }
 
 fn dead(rejected: Rejected) -> Decoded {
     Decoded::Dead { class: rejected.class.as_str(), path: rejected.path, message: rejected.message }
 }
 
-fn codec_failure(error: &codec::Error) -> Failure {
+pub(super) fn codec_failure(error: &codec::Error) -> Failure {
     let mend = error.kind() == Kind::Misconfigured;
     let remedy = mend.then_some("mend the schema, or the `[value]` block that names it");
     Failure::of(error.kind(), "pipeline.schema", error).remedy_if(remedy)

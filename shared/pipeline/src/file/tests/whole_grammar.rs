@@ -87,7 +87,16 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         ("table", "columns.a = { pattern = \"x\" }", Ok(())),
         ("table", "columns.a = { in = [1] }", Ok(())),
         ("table", "properties.\"write.metadata.compression-codec\" = \"gzip\"", Ok(())),
-        ("key", "format = \"json\"", Err("[key]")),
+        (
+            "key",
+            "format = \"json\"\nframing = \"auto\"\n[table.columns]\nk = { from = \"@key.id\", type = \"long\" }",
+            Ok(()),
+        ),
+        (
+            "key",
+            "format = \"avro\"\nframing = \"glue\"\nschema = { avsc = \"k.avsc\" }\n[table.columns]\nk = \"@key.a.b\"",
+            Ok(()),
+        ),
         ("tables.\"public.orders\"", "partition_by = [\"month(created_at)\"]", Ok(())),
         ("tables.orders", "mode = \"dedup\"\nprimary_key = [\"a\"]", Ok(())),
         ("tables.orders", "mode = \"upsert\"", Err("mode = \"upsert\"")),

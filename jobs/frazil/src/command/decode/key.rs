@@ -1,0 +1,155 @@
+//! One key at a time through the pipeline's own decoder.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, new_null_array};
+use arrow::compute::interleave;
+use arrow::datatypes::FieldRef;
+use codec::columns::Columns;
+use codec::framing::{self, Framed, KEY_HEADER, Message, Reference, Splitter, Unwrapped};
+use codec::payload::{self, Decoder, Schema};
+use codec::written::Written;
+use codec::{Class, Rejected};
+use model::failure::Kind;
+use model::secret::Secret;
+use pipeline::resolved::{Format, Pipeline};
+use registry::Registries;
+
+use super::input::Record;
+use super::payload::{codec_failure, registered};
+use crate::manners::failure::Failure;
+
+/// A pipeline's decoder of keys.
+pub(super) struct Key {
+    /// Of keys in the place of values.
+    pipeline: Pipeline,
+    splitter: Splitter,
+    reader: payload::Reader,
+    /// The own schema's fingerprint, where one may name it.
+    fingerprint: Option<u64>,
+    columns: Columns,
+    salt: Option<Secret>,
+    own: Decoder,
+    /// What reads keys that are written with other versions.
+    found: HashMap<(Reference, Message), Result<Decoder, Rejected>>,
+}
+
+impl Key {
+    pub(super) fn new(
+        of_key: Pipeline,
+        schema: &Schema,
+        columns: Columns,
+        salt: Option<Secret>,
+    ) -> Result<Self, codec::Error> {
+        let value = &of_key.value;
+        let settings =
+            framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
+        let fingerprint = match schema {
+            Schema::Avro(schema) => Some(schema.fingerprint()),
+            Schema::Protobuf(_) | Schema::Json(_) => None,
+        };
+        Ok(Self {
+            splitter: Splitter::new(settings)?,
+            reader: schema.reader(),
+            fingerprint,
+            own: schema.decoder(&columns, salt.as_ref())?,
+            columns,
+            salt,
+            found: HashMap::new(),
+            pipeline: of_key,
+        })
+    }
+
+    /// The columns that a record's key fills, in each of so many rows.
+    ///
+    /// # Errors
+    /// Where a registry can't be asked; what is wrong with the key is an answer.
+    pub(super) async fn read(
+        &mut self,
+        record: &Record,
+        registries: &Registries,
+        rows: usize,
+    ) -> Result<Result<Vec<(FieldRef, ArrayRef)>, Rejected>, Failure> {
+        let Some(key) = record.key.as_deref() else { return Ok(self.nulls(rows).map_err(of_key)) };
+        let headers = record.headers.iter().rfind(|(name, _)| name == KEY_HEADER);
+        let schema_header = headers.and_then(|(_, id)| id.as_deref());
+        let unwrapped = record.unwrapped_key.as_ref();
+        let unwrapped = unwrapped.map(|(format, id)| Unwrapped { data_format: format, schema_id: id });
+        let framed = framing::Record { value: key, schema_header, unwrapped };
+        let (payload, named) = match self.splitter.split(&framed) {
+            Ok(Framed { schema, message, payload, .. }) => (payload.to_vec(), schema.map(|named| (named, message))),
+            Err(rejected) => return Ok(Err(of_key(rejected))),
+        };
+        let is_own = |(named, _): &(Reference, Message)| match named {
+            Reference::AvroFingerprint(crc) => self.fingerprint == Some(*crc),
+            _ => false,
+        };
+        let decoder = match named.filter(|named| !is_own(named)) {
+            None => Ok(&mut self.own),
+            Some(named) => self.writer(named, registries).await?,
+        };
+        let decoder = match decoder {
+            Ok(decoder) => decoder,
+            Err(rejected) => return Ok(Err(of_key(rejected))),
+        };
+        if let Err(rejected) = decoder.decode(&payload) {
+            return Ok(Err(of_key(rejected)));
+        }
+        let batch = decoder.finish().map_err(|e| codec_failure(&e))?;
+        let places: Vec<(usize, usize)> = (0..rows).map(|_| (0, 0)).collect();
+        let column = |(field, column): (&FieldRef, &ArrayRef)| {
+            let repeated = interleave(&[column.as_ref() as &dyn Array], &places);
+            Ok((Arc::clone(field), repeated.map_err(|e| Failure::of(Kind::Bug, "decode.key", &e))?))
+        };
+        let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(column);
+        Ok(Ok(columns.collect::<Result<_, Failure>>()?))
+    }
+
+    /// Of a record without a key.
+    fn nulls(&self, rows: usize) -> Result<Vec<(FieldRef, ArrayRef)>, Rejected> {
+        if self.columns.columns.iter().any(|column| column.required) {
+            let message = "the record has no key, and a required column is made of it".to_owned();
+            return Err(Rejected { class: Class::MissingRequired, path: String::new(), message });
+        }
+        let null = |field: &FieldRef| (Arc::clone(field), new_null_array(field.data_type(), rows));
+        Ok(self.own.schema().fields().iter().map(null).collect())
+    }
+
+    /// What reads keys that are written with what they name.
+    async fn writer(
+        &mut self,
+        named: (Reference, Message),
+        registries: &Registries,
+    ) -> Result<Result<&mut Decoder, Rejected>, Failure> {
+        if !self.found.contains_key(&named) {
+            let registered = match registered(registries, named.0).await? {
+                Ok(registered) => registered,
+                // It may be registered the moment after.
+                Err(rejected) => return Ok(Err(rejected)),
+            };
+            let format = self.pipeline.value.format;
+            let own = (format == Format::Protobuf).then(|| self.reader.name());
+            let schema = Written::compile(&registered, format).and_then(|written| written.schema(named.1, own));
+            let decoder = match schema {
+                Err(rejected) => Err(rejected),
+                Ok(schema) => match self.reader.decoder(&schema, &self.columns, self.salt.as_ref()) {
+                    Ok(decoder) => Ok(decoder),
+                    Err(error) => Err(error.unlike().map_err(|e| codec_failure(&e))?),
+                },
+            };
+            self.found.insert(named, decoder);
+        }
+        match self.found.get_mut(&named) {
+            Some(Ok(decoder)) => Ok(Ok(decoder)),
+            Some(Err(rejected)) => Ok(Err(rejected.clone())),
+            None => Err(Failure::new(Kind::Bug, "decode.key", "a decoder is gone")),
+        }
+    }
+}
+
+/// What is wrong with a key, told apart from a value's.
+fn of_key(rejected: Rejected) -> Rejected {
+    let path = if rejected.path.is_empty() { "@key".to_owned() } else { format!("@key.{}", rejected.path) };
+    Rejected { path, ..rejected }
+}

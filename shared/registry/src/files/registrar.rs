@@ -1,0 +1,191 @@
+//! Schemas put into a folder: under what records name them by, and as the newest of a name.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use async_trait::async_trait;
+use codec::framing::Reference;
+use codec::schema::Registered;
+use uuid::Uuid;
+
+use super::{ENDINGS, Folder, is_inside};
+use crate::registrar::{Naming, Registrar};
+use crate::{Error, Wanted};
+
+/// Files of a folder that are looked at. Whoever keeps more has a registry.
+const FILES_MAX: usize = 10_000;
+
+impl Folder {
+    fn refused(&self, name: &str, message: String) -> Error {
+        Error::Refused { registry: self.name.clone(), name: name.to_owned(), message }
+    }
+
+    /// The names of its schemas that are of a kind of id, each with its ending.
+    async fn ids(&self, wanted: &Wanted) -> Result<Vec<(String, String)>, Error> {
+        let outage = |error: &std::io::Error| Error::Outage {
+            registry: self.name.clone(),
+            wanted: wanted.clone(),
+            message: format!("{} can't be read: {error}", self.root.display()),
+        };
+        let mut entries = match tokio::fs::read_dir(&self.root).await {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(outage(&error)),
+        };
+        let mut found = Vec::new();
+        while let Some(entry) = entries.next_entry().await.map_err(|e| outage(&e))? {
+            if found.len() == FILES_MAX {
+                return Err(self.garbage(wanted, format!("there are more than {FILES_MAX} files")));
+            }
+            let name = entry.file_name();
+            if let Some((stem, ending)) = name.to_str().and_then(|name| name.rsplit_once('.')) {
+                found.push((stem.to_owned(), ending.to_owned()));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Writes a file that is not there; `false` where it is.
+    async fn add(&self, name: &str, file: &str, text: &str) -> Result<bool, Error> {
+        let path = self.root.join(file);
+        let fault = |error: std::io::Error| self.refused(name, format!("{} can't be written: {error}", path.display()));
+        if let Some(folder) = path.parent() {
+            tokio::fs::create_dir_all(folder).await.map_err(fault)?;
+        }
+        match tokio::fs::OpenOptions::new().write(true).create_new(true).open(&path).await {
+            Ok(_) => tokio::fs::write(&path, text).await.map_err(fault).map(|()| true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(fault(error)),
+        }
+    }
+}
+
+/// The name that a file's stem is, where it is of this kind.
+fn reference(stem: &str, naming: Naming) -> Option<Reference> {
+    match naming {
+        Naming::Number => {
+            let id: u32 = stem.parse().ok()?;
+            (id.to_string() == stem).then_some(Reference::ConfluentId(id))
+        }
+        Naming::Version(_) => Uuid::try_parse(stem).ok().map(Reference::GlueVersion),
+        Naming::Fingerprint(crc) => (format!("{crc:016x}") == stem).then_some(Reference::AvroFingerprint(crc)),
+    }
+}
+
+#[async_trait]
+impl Registrar for Folder {
+    async fn find(&self, name: &str, schema: &Registered, naming: Naming) -> Result<Option<Reference>, Error> {
+        let wanted = Wanted::Latest(name.to_owned());
+        for (stem, ending) in self.ids(&wanted).await? {
+            let is_of_kind = ENDINGS.iter().any(|(known, kind)| *known == ending && *kind == schema.kind);
+            let Some(reference) = reference(&stem, naming).filter(|_| is_of_kind) else { continue };
+            // A fingerprint is of what texts have in common that are read alike.
+            if matches!(naming, Naming::Fingerprint(_))
+                || self.read(&wanted, &format!("{stem}.{ending}")).await?.is_some_and(|text| text == schema.text)
+            {
+                return Ok(Some(reference));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn register(&self, name: &str, schema: &Registered, naming: Naming) -> Result<Reference, Error> {
+        let wanted = Wanted::Latest(name.to_owned());
+        let ending = ENDINGS.iter().find(|(_, kind)| *kind == schema.kind).map_or("", |(ending, _)| *ending);
+        let is_whole = Path::new(name).extension().is_some_and(|given| given == ending);
+        let file = if is_whole { name.to_owned() } else { format!("{name}.{ending}") };
+        if !is_inside(name) {
+            return Err(self.refused(name, "a file of that name would be elsewhere".to_owned()));
+        }
+        for import in &schema.imports {
+            let is_new = is_inside(&import.name) && self.add(name, &import.name, &import.text).await?;
+            if !is_new && self.read(&wanted, &import.name).await?.is_some_and(|text| text != import.text) {
+                return Err(self.refused(name, format!("it imports `{}`, which is another file there", import.name)));
+            }
+        }
+        let reference = match self.find(name, schema, naming).await? {
+            Some(known) => known,
+            None => {
+                let numbers = self.ids(&wanted).await?.into_iter().filter_map(|(stem, _)| stem.parse::<u32>().ok());
+                let mut number = numbers.max().unwrap_or(0);
+                loop {
+                    number = number.saturating_add(1);
+                    let reference = match naming {
+                        Naming::Number => Reference::ConfluentId(number),
+                        Naming::Version(id) => Reference::GlueVersion(id),
+                        Naming::Fingerprint(crc) => Reference::AvroFingerprint(crc),
+                    };
+                    if self.add(name, &format!("{}.{ending}", reference.id()), &schema.text).await? {
+                        break reference;
+                    }
+                    // Somebody else took the number meanwhile; other names are taken once and for all.
+                    if naming != Naming::Number || number == u32::MAX {
+                        return Err(self.refused(name, format!("{}.{ending} is there already", reference.id())));
+                    }
+                }
+            }
+        };
+        let path = self.root.join(&file);
+        let fault = |error: std::io::Error| self.refused(name, format!("{} can't be written: {error}", path.display()));
+        tokio::fs::write(&path, &schema.text).await.map_err(fault)?;
+        Ok(reference)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use codec::schema::{Import, Kind};
+
+    use super::*;
+    use crate::Source as _;
+
+    fn schema(text: &str) -> Registered {
+        Registered { kind: Kind::Avro, text: text.to_owned(), imports: Vec::new(), version: None }
+    }
+
+    #[tokio::test]
+    async fn what_is_put_in_is_found_by_its_ids_and_as_the_newest_of_its_name() {
+        let around = tempfile::tempdir().unwrap();
+        let folder = Folder::new("mine", around.path().join("registry"));
+        let (first, second) = (schema("\"string\""), schema("\"int\""));
+        assert_eq!(folder.find("t-value", &first, Naming::Number).await, Ok(None));
+        let check = async |schema: &Registered, naming, expected| {
+            assert_eq!(folder.register("t-value", schema, naming).await, Ok(expected));
+            assert_eq!(folder.find("t-value", schema, naming).await, Ok(Some(expected)));
+            assert_eq!(folder.schema(&Wanted::Latest("t-value".to_owned())).await.as_ref(), Ok(schema));
+            assert_eq!(folder.schema(&expected.into()).await.as_ref(), Ok(schema));
+        };
+        check(&first, Naming::Number, Reference::ConfluentId(1)).await;
+        check(&second, Naming::Number, Reference::ConfluentId(2)).await;
+        check(&first, Naming::Number, Reference::ConfluentId(1)).await;
+        let id = Uuid::from_u128(7);
+        check(&second, Naming::Version(id), Reference::GlueVersion(id)).await;
+        // One that is there keeps its own.
+        check(&second, Naming::Version(Uuid::from_u128(8)), Reference::GlueVersion(id)).await;
+        check(&first, Naming::Fingerprint(255), Reference::AvroFingerprint(255)).await;
+        for name in ["../out", "", "/etc/x"] {
+            let refused = folder.register(name, &first, Naming::Number).await;
+            assert!(matches!(refused, Err(Error::Refused { .. })), "{name}: {refused:?}");
+        }
+        assert_eq!(std::fs::read_dir(around.path()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn imports_go_in_and_are_never_exchanged() {
+        let around = tempfile::tempdir().unwrap();
+        let folder = Folder::new("mine", around.path());
+        let with = |text: &str| Registered {
+            kind: Kind::Protobuf,
+            text: "import \"p/a.proto\"; message M {}".to_owned(),
+            imports: vec![Import { name: "p/a.proto".to_owned(), text: text.to_owned() }],
+            version: None,
+        };
+        let first = with("message A {}");
+        let reference = folder.register("m.proto", &first, Naming::Number).await.unwrap();
+        assert_eq!(folder.schema(&reference.into()).await.as_ref(), Ok(&first));
+        assert_eq!(folder.register("m.proto", &first, Naming::Number).await, Ok(reference));
+        let refused = folder.register("m.proto", &with("message B {}"), Naming::Number).await.unwrap_err();
+        assert!(refused.to_string().contains("`p/a.proto`, which is another"), "{refused}");
+    }
+}
