@@ -87,13 +87,18 @@ impl Writers {
     /// The schemas that an event's records name, as far as they can be asked for.
     pub(crate) fn references(&self, event: &Event<'_>) -> BTreeSet<Reference> {
         let mut references = BTreeSet::new();
-        let mut last = None;
+        // Most values begin as their neighbour does, and name what it names.
+        let mut before: &[u8] = &[];
         for record in event.records() {
             let Some(framed) = self.framed(&record) else { continue };
+            let is_in_front = framed.schema_header.is_none() && framed.unwrapped.is_none();
+            if is_in_front && !before.is_empty() && framed.value.starts_with(before) {
+                continue;
+            }
             let Ok(Some(reference)) = self.splitter.reference(&framed) else { continue };
-            // Most are their neighbour's.
-            if last != Some(reference) && !self.is_own(reference) {
-                last = Some(reference);
+            let bytes = reference.bytes_in_front().filter(|_| is_in_front).unwrap_or_default();
+            before = framed.value.get(..bytes).unwrap_or_default();
+            if !self.is_own(reference) {
                 references.insert(reference);
             }
         }

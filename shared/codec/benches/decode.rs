@@ -231,11 +231,11 @@ fn more_than_bare(framing: Framing, before: &[u8]) -> f64 {
     let mut pass = |values: &[Vec<u8>], is_framed: bool| {
         let start = Instant::now();
         if is_framed {
-            let mut named = None;
-            for value in values {
-                let reference = splitter.reference(&value.as_slice().into()).unwrap();
-                if reference != named {
-                    named = reference;
+            let (mut named, mut before): (_, &[u8]) = (None, &[]);
+            for value in values.iter().map(Vec::as_slice) {
+                if before.is_empty() || !value.starts_with(before) {
+                    named = splitter.reference(&value.into()).unwrap();
+                    before = &value[..named.and_then(|named| named.bytes_in_front()).unwrap()];
                 }
             }
             for value in values {

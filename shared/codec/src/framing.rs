@@ -76,6 +76,19 @@ impl Reference {
     }
 }
 
+impl Reference {
+    /// The bytes at the beginning of a value that name it, where they do: a value that begins with the same ones names the same.
+    #[must_use]
+    pub const fn bytes_in_front(&self) -> Option<usize> {
+        match self {
+            Self::GlueVersion(_) => Some(18),
+            Self::ConfluentId(_) => Some(5),
+            Self::AvroFingerprint(_) => Some(10),
+            Self::ConfluentGuid(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
