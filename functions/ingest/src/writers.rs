@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use codec::Rejected;
 use codec::columns::Reading;
-use codec::framing::{self, Framed, KEY_HEADER, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
+use codec::framing::{self, Beginning, Framed, KEY_HEADER, Message, Reference, Splitter, Unwrapped, VALUE_HEADER};
 use codec::payload::Schema;
 use pipeline::resolved::{Format, Framing, Pipeline};
 use staging::footer::SchemaVersion;
@@ -88,16 +88,15 @@ impl Writers {
     pub(crate) fn references(&self, event: &Event<'_>) -> BTreeSet<Reference> {
         let mut references = BTreeSet::new();
         // Most values begin as their neighbour does, and name what it names.
-        let mut before: &[u8] = &[];
+        let mut before: Option<Beginning> = None;
         for record in event.records() {
             let Some(framed) = self.framed(&record) else { continue };
             let is_in_front = framed.schema_header.is_none() && framed.unwrapped.is_none();
-            if is_in_front && !before.is_empty() && framed.value.starts_with(before) {
+            if is_in_front && before.is_some_and(|before| before.rest(framed.value).is_some()) {
                 continue;
             }
             let Ok(Some(reference)) = self.splitter.reference(&framed) else { continue };
-            let bytes = reference.bytes_in_front().filter(|_| is_in_front).unwrap_or_default();
-            before = framed.value.get(..bytes).unwrap_or_default();
+            before = reference.in_front(&framed);
             if !self.is_own(reference) {
                 references.insert(reference);
             }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use arrow_avro::reader::ReaderBuilder;
 use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaStore};
 use codec::columns;
-use codec::framing::{Settings, Splitter};
+use codec::framing::{Beginning, Settings, Splitter};
 use codec::{avro, json, protobuf};
 use pipeline::resolved::{ColumnCase, Exists, Fields, Format, Framing, Mode, Table, TableName, Types, UnknownFields};
 
@@ -231,11 +231,11 @@ fn more_than_bare(framing: Framing, before: &[u8]) -> f64 {
     let mut pass = |values: &[Vec<u8>], is_framed: bool| {
         let start = Instant::now();
         if is_framed {
-            let (mut named, mut before): (_, &[u8]) = (None, &[]);
+            let (mut named, mut before): (_, Option<Beginning>) = (None, None);
             for value in values.iter().map(Vec::as_slice) {
-                if before.is_empty() || !value.starts_with(before) {
+                if before.is_none_or(|before| before.rest(value).is_none()) {
                     named = splitter.reference(&value.into()).unwrap();
-                    before = &value[..named.and_then(|named| named.bytes_in_front()).unwrap()];
+                    before = named.and_then(|named| named.in_front(&value.into()));
                 }
             }
             for value in values {

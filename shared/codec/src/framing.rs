@@ -32,6 +32,7 @@ use crate::{Class, Error, Rejected};
 use inflate::Inflater;
 use last::Last;
 
+pub use last::Beginning;
 pub use message::{Message, Path};
 
 /// The header of a record in which Confluent's newer clients name its value's schema. Of several, the last one counts.
@@ -79,13 +80,15 @@ impl Reference {
 impl Reference {
     /// The bytes at the beginning of a value that name it, where they do: a value that begins with the same ones names the same.
     #[must_use]
-    pub const fn bytes_in_front(&self) -> Option<usize> {
-        match self {
-            Self::GlueVersion(_) => Some(18),
-            Self::ConfluentId(_) => Some(5),
-            Self::AvroFingerprint(_) => Some(10),
-            Self::ConfluentGuid(_) => None,
-        }
+    pub fn in_front(&self, record: &Record<'_>) -> Option<Beginning> {
+        let bytes = match self {
+            _ if record.schema_header.is_some() || record.unwrapped.is_some() => return None,
+            Self::GlueVersion(_) => 18,
+            Self::ConfluentId(_) => 5,
+            Self::AvroFingerprint(_) => 10,
+            Self::ConfluentGuid(_) => return None,
+        };
+        Beginning::of(record.value.get(..bytes)?)
     }
 }
 

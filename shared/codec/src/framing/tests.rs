@@ -51,8 +51,16 @@ fn split(settings: Settings, record: &Record<'_>) -> Split {
         .map_err(|rejected| rejected.class);
     // What begins alike names the same, whatever comes behind.
     if let (Ok((Some(reference), ..)), None, None) = (&split, record.schema_header, record.unwrapped) {
-        let other = [&record.value[..reference.bytes_in_front().unwrap()], &[0xff; 9]].concat();
+        let beginning = reference.in_front(record).unwrap();
+        let named = record.value.len() - beginning.rest(record.value).unwrap().len();
+        let other = [&record.value[..named], &[0xff; 9]].concat();
         assert_eq!(splitter.reference(&(&other[..]).into()).unwrap(), Some(*reference));
+        for at in 0..named {
+            let mut other = other.clone();
+            other[at] ^= 1;
+            assert_eq!(beginning.rest(&other), None);
+            assert_eq!(beginning.rest(&other[..at]), None);
+        }
     }
     match (&split, splitter.reference(record)) {
         (Ok((schema, ..)), reference) => assert_eq!(reference.unwrap(), *schema),

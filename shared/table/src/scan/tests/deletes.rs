@@ -298,7 +298,7 @@ proptest! {
             }
         }
         let kept: Vec<i64> = (0..size).filter(|n| !all.contains(n)).collect();
-        prop_assert_eq!(ids(&table), kept.clone());
+        prop_assert_eq!(&ids(&table), &kept);
         let predicate = Predicate::Compare {
             column: "id".to_owned(), comparison: Comparison::GreaterOrEqual, value: Datum::long(from),
         };
