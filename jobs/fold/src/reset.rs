@@ -30,7 +30,7 @@ pub struct Reset {
     /// One partition of it; every one when absent.
     pub partition: Option<i32>,
     /// Objects staged in this minute and later are of the new topic. When absent: from the first object on that
-    /// contradicts the ledger, or, where none does, from the next minute of the store's time on.
+    /// contradicts the ledger; where none does, it has to be said.
     pub since: Option<Minute>,
 }
 
@@ -91,6 +91,22 @@ fn folded_so_far(ledger: &Ledger) -> Vec<String> {
 }
 
 impl Reset {
+    /// Refuses what nothing staged asks for and nobody has named a minute of: another person's reset may have been done meanwhile,
+    /// and what comes again of the topic as it is would enter a second time.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub(crate) fn is_needed(&self, plan: &ResetPlan) -> Result<(), Error> {
+        if self.since.is_some() || !plan.contradicting.is_empty() {
+            return Ok(());
+        }
+        Err(refused(
+            "fold.reset_unneeded",
+            format!("nothing that is staged of topic `{}` contradicts what is settled", self.topic),
+            "fold; where the topic was made again and nothing of it is staged yet, say from when on it is the new one: --since TIME",
+        ))
+    }
+
     fn is_about(&self, at: &TopicPartition) -> bool {
         at.topic == self.topic && self.partition.is_none_or(|partition| partition == at.partition)
     }
@@ -128,6 +144,7 @@ impl Fold {
                     "fold; a second reset needs a later minute",
                 ));
             }
+            reset.is_needed(&plan)?;
             let epoch = Epoch::new(&plan.source, &plan.topic, plan.partition, plan.since);
             state.ledger.epochs.push(epoch);
             if let Ended::Done(table) = self.commit_ledger(state, date).await? {

@@ -34,6 +34,7 @@ impl Fold {
             }
         }
         if !self.pipeline.has_many() {
+            plans.iter().try_for_each(|(_, plan)| reset.is_needed(plan))?;
             return if plans.is_empty() { known.map_or(Ok(plans), Err) } else { Ok(plans) };
         }
         let own = |fold: &Self| epochs.get(&fold.pipeline.table.name);
@@ -48,6 +49,9 @@ impl Fold {
             plans.iter().filter_map(|part| Some((part.0.clone(), lacks(part)?))).collect();
         let contradicted = |part: &&(Self, ResetPlan)| !part.1.contradicting.is_empty();
         let is_contradicted = plans.iter().any(|part| contradicted(&part));
+        if let (false, true, Some((_, plan))) = (is_contradicted, followers.is_empty(), plans.first()) {
+            reset.is_needed(plan)?;
+        }
         // The first object that contradicts a ledger may do so in one table's alone.
         let since = plans.iter().filter(contradicted).map(|(_, plan)| plan.since).min();
         let since = since.or_else(|| plans.iter().map(|(_, plan)| plan.since).min());

@@ -355,7 +355,7 @@ pub struct ResetSource {
     #[arg(long, value_name = "P")]
     pub partition: Option<i32>,
     /// What was staged in this minute or later is of the new topic (from the first object that contradicts the ledger on,
-    /// unless given)
+    /// unless given; where none does, it has to be)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub since: Option<String>,
     /// Does it without asking

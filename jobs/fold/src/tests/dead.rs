@@ -429,7 +429,8 @@ async fn a_letter_of_a_topic_made_again_names_its_source_as_kafka_has_it() {
     let world = world(97, Some(60), Late::Keep);
     stage(&world, &[(0, 0, 10, 0)]);
     world.fold().run().await.unwrap();
-    let reset = Reset { topic: "orders-eu".to_owned(), partition: None, since: None };
+    let since = Some(world.clock.now().minute().plus(1));
+    let reset = Reset { topic: "orders-eu".to_owned(), partition: None, since };
     let (plan, _) = world.fold().reset(&reset).await.unwrap();
     world.wait(1);
     stage(&world, &[(0, 0, 12, NONE)]);

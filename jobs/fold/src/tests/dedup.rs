@@ -392,7 +392,8 @@ async fn a_partition_that_began_anew_counts_apart_from_its_objects_others() {
     let world = world(97, None, Late::Keep);
     stage(&world, &[(0, 0, 10, 0), (1, 0, 11, 0)]);
     world.fold().run().await.unwrap();
-    let reset = Reset { topic: "orders-eu".to_owned(), partition: Some(0), since: None };
+    let since = Some(world.clock.now().minute().plus(1));
+    let reset = Reset { topic: "orders-eu".to_owned(), partition: Some(0), since };
     let (plan, _) = world.fold().reset(&reset).await.unwrap();
     world.wait(1);
     stage(&world, &[(0, 0, 12, 1), (1, 1, 10, 1)]);

@@ -166,14 +166,18 @@ async fn one_partition_may_begin_anew_and_another_go_on_in_the_same_object() {
 }
 
 #[tokio::test]
-async fn a_reset_ahead_of_time_counts_from_the_next_minute() {
+async fn a_reset_ahead_of_time_says_from_when_on() {
     let world = folded_twice().await;
     world.stage(&["0:6:r"]);
     let far = Some(world.clock.now().minute().plus(25 * 60));
     assert_eq!(reset(&world, None, far).await.unwrap_err().code(), "fold.reset_minute");
-    let plan = reset(&world, None, None).await.unwrap();
-    assert_eq!(plan.since, world.clock.now().minute().plus(1));
-    assert_eq!(reset(&world, None, None).await.unwrap_err().code(), "fold.reset_again", "one is waiting");
+    let soon = Some(world.clock.now().minute().plus(1));
+    let unneeded =
+        world.fold().plan_resets(&Reset { topic: "orders-eu".to_owned(), partition: None, since: None }).await;
+    assert_eq!(unneeded.unwrap_err().code(), "fold.reset_unneeded", "nothing asks for it");
+    let plan = reset(&world, None, soon).await.unwrap();
+    assert_eq!(Some(plan.since), soon);
+    assert_eq!(reset(&world, None, soon).await.unwrap_err().code(), "fold.reset_again", "one is waiting");
     let unknown = reset(&world, Some(7), None).await.unwrap_err();
     assert_eq!(unknown.code(), "fold.reset_unknown");
     assert!(unknown.to_string().ends_with("what was: topic `orders-eu`, partitions 0"), "{unknown}");
@@ -188,7 +192,7 @@ async fn a_reset_ahead_of_time_counts_from_the_next_minute() {
 #[tokio::test]
 async fn a_topic_that_began_anew_is_still_the_topic_of_its_pipeline() {
     let world = folded_twice().await;
-    reset(&world, None, None).await.unwrap();
+    reset(&world, None, Some(world.clock.now().minute().plus(1))).await.unwrap();
     world.wait(1);
     stage_anew(&world, &["0:0:rr"], 7);
     world.fold().run().await.unwrap();

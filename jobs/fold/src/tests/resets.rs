@@ -68,7 +68,9 @@ async fn a_reset_that_failed_for_a_table_is_made_up_for_from_the_same_minute_on(
         Fold::reset_planned(&rest).await.unwrap();
         assert_eq!(failures(&world).await, []);
         assert_eq!(rows(&world).await, [4, 4, 0], "{later}");
-        assert_eq!(world.fold().plan_resets(&reset()).await.unwrap().len(), 2, "a second one is another matter");
+        // I3: once more, by somebody who had seen the failure before it was mended, it would count the topic as a third one.
+        let again = world.fold().plan_resets(&reset()).await.unwrap_err();
+        assert_eq!(again.code(), "fold.reset_unneeded", "{later}");
     }
 }
 

@@ -195,7 +195,8 @@ async fn a_pause_that_a_person_set_is_left_alone() {
 async fn a_topic_that_began_anew_goes_on_doing_so_after_a_rollback() {
     let world = folded_twice().await;
     let target = Target::Snapshot(line(&world).await[0]);
-    let reset = Reset { topic: "orders-eu".to_owned(), partition: None, since: None };
+    let since = Some(world.clock.now().minute().plus(1));
+    let reset = Reset { topic: "orders-eu".to_owned(), partition: None, since };
     world.fold().reset(&reset).await.unwrap();
     let epochs = world.ledger().await.epochs;
     world.fold().rollback(target).await.unwrap();
