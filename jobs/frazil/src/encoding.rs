@@ -139,6 +139,17 @@ fn float(value: &Value) -> Result<f64, Misfit> {
     number.ok_or_else(|| wrong("a number", value))
 }
 
+/// The same in half the bits.
+#[expect(clippy::cast_possible_truncation, reason = "to the nearest there is")]
+fn single(value: &Value) -> Result<f32, Misfit> {
+    let number = float(value)?;
+    let nearest = number as f32;
+    match nearest.is_infinite() && number.is_finite() {
+        true => Err(Misfit::new("it is out of range")),
+        false => Ok(nearest),
+    }
+}
+
 fn boolean(value: &Value) -> Result<bool, Misfit> {
     value.as_bool().ok_or_else(|| wrong("true or false", value))
 }

@@ -9,7 +9,7 @@ use apache_avro::{Days, Decimal, Duration, Millis, Months, to_avro_datum_schemat
 use codec::schema::Registered;
 use serde_json::{Map, Value};
 
-use super::{Misfit, boolean, bytes, float, integer, ranged, text, times, wrong};
+use super::{Misfit, boolean, bytes, float, integer, ranged, single, text, times, wrong};
 
 /// How deep values may nest.
 const DEPTH_MAX: usize = 100;
@@ -55,7 +55,7 @@ impl Making<'_> {
             Schema::Boolean => Avro::Boolean(boolean(value)?),
             Schema::Int => Avro::Int(ranged(value)?),
             Schema::Long => Avro::Long(ranged(value)?),
-            Schema::Float => Avro::Float(float(value)? as f32),
+            Schema::Float => Avro::Float(single(value)?),
             Schema::Double => Avro::Double(float(value)?),
             Schema::String => Avro::String(text(value)?.to_owned()),
             Schema::Bytes => Avro::Bytes(bytes(value)?),
@@ -88,6 +88,16 @@ impl Making<'_> {
             Schema::Ref { name } => self.value(self.named(name, namespace)?, value, namespace, depth)?,
             Schema::Decimal(decimal) => {
                 let unscaled = unscaled(value, decimal.scale)?;
+                let bits = match &*decimal.inner {
+                    Schema::Fixed(fixed) => fixed.size.saturating_mul(8),
+                    _ => 128,
+                };
+                let digits = u32::try_from(decimal.precision).ok().and_then(|digits| 10u128.checked_pow(digits));
+                // Without the sign's copies, and one of these.
+                let fits = 128 - leading_sign_bits(unscaled) < bits;
+                if !fits || digits.is_some_and(|most| unscaled.unsigned_abs() >= most) {
+                    return Err(Misfit::new("it has more digits than its type"));
+                }
                 Avro::Decimal(Decimal::from(unscaled.to_be_bytes()))
             }
             Schema::Uuid => {
@@ -267,4 +277,10 @@ fn unscaled(value: &Value, scale: usize) -> Result<i128, Misfit> {
     let digits = format!("{whole}{fraction}{}", "0".repeat(scale - fraction.len()));
     let number: i128 = digits.parse().map_err(|_| Misfit::new("it has more digits than are written"))?;
     Ok(sign * number)
+}
+
+/// How many bits at the beginning of a number are its sign's copies.
+const fn leading_sign_bits(number: i128) -> usize {
+    let zeros = if number < 0 { (!number).leading_zeros() } else { number.leading_zeros() };
+    zeros as usize
 }

@@ -7,7 +7,7 @@ use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage, Value as Proto};
 use serde_json::Value;
 
-use super::{Misfit, boolean, bytes, float, ranged, text, times, wrong};
+use super::{Misfit, boolean, bytes, float, ranged, single, text, times, wrong};
 
 /// How deep values may nest, as protobuf's own readers have it.
 const DEPTH_MAX: usize = 100;
@@ -135,7 +135,7 @@ fn map(field: &FieldDescriptor, value: &Value, depth: usize) -> Result<Proto, Mi
 fn one(kind: &Kind, value: &Value, depth: usize) -> Result<Proto, Misfit> {
     Ok(match kind {
         Kind::Double => Proto::F64(float(value)?),
-        Kind::Float => Proto::F32(float(value)? as f32),
+        Kind::Float => Proto::F32(single(value)?),
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => Proto::I32(ranged(value)?),
         Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => Proto::I64(ranged(value)?),
         Kind::Uint32 | Kind::Fixed32 => Proto::U32(ranged(value)?),

@@ -86,6 +86,8 @@ fn what_does_not_fit_a_message_is_told_with_its_place() {
     check(json!({"list": [1, 1.5]}), "list[1]: a whole number is wanted, and this is a number");
     check(json!({"i": 2_147_483_648_u64}), "i: 2147483648 is out of range");
     check(json!({"x": -1}), "x: -1 is out of range");
+    check(json!({"f": 1e300}), "f: it is out of range");
+    check(json!({"f": "-1e39"}), "f: it is out of range");
     check(json!({"map": {"k": {"b": 1}}}), "map.k.b: `t.All.Inner` has no such field");
     check(json!({"kind": "MORE"}), "kind: `t.All.Kind` has no such value");
     check(json!({"left": "a", "right": 1}), "right: `left` is given already, and only one of them may be");
@@ -109,6 +111,8 @@ const AVRO: &str = r#"{"type": "record", "name": "All", "namespace": "t", "field
   {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
   {"name": "lo", "type": {"type": "long", "logicalType": "local-timestamp-micros"}},
   {"name": "r", "type": {"type": "record", "name": "R", "fields": [{"name": "k", "type": ["null", "Two"], "default": null}]}},
+  {"name": "h", "type": ["null", "float"], "default": null},
+  {"name": "o", "type": ["null", {"type": "fixed", "name": "S", "size": 2, "logicalType": "decimal", "precision": 4, "scale": 2}], "default": null},
   {"name": "z", "type": "bytes", "default": "\u00ff"}]}"#;
 
 fn registered(text: &str, imports: &[(&str, &str)]) -> Registered {
@@ -172,6 +176,10 @@ fn what_does_not_fit_an_avro_schema_is_told_with_its_place() {
     check("e", json!("C"), "e: `E` has no such symbol");
     check("x", json!("AA=="), "x: it has 1 bytes, and 2 are wanted");
     check("dec", json!("1.555"), "dec: it has more than 2 digits behind the point");
+    check("dec", json!("12345678.90"), "dec: it has more digits than its type");
+    check("o", json!("327.68"), "o: it has more digits than its type");
+    check("o", json!("999.99"), "o: it has more digits than its type");
+    check("h", json!(1e300), "h: it is out of range");
     check("ts", json!("1970-01-01T00:00:00.0001Z"), "ts: it is finer than the schema's unit");
     check("ts", json!("noon"), "ts: it is no time of this kind");
     check("r", json!({"j": 1}), "r.j: `R` has no such field");

@@ -46,15 +46,22 @@ impl Folder {
         Ok(found)
     }
 
-    /// Writes a file that is not there; `false` where it is.
+    /// Writes a file that is not there; `false` where it is. It is there whole or not at all.
     async fn add(&self, name: &str, file: &str, text: &str) -> Result<bool, Error> {
         let path = self.root.join(file);
         let fault = |error: std::io::Error| self.refused(name, format!("{} can't be written: {error}", path.display()));
         if let Some(folder) = path.parent() {
             tokio::fs::create_dir_all(folder).await.map_err(fault)?;
         }
-        match tokio::fs::OpenOptions::new().write(true).create_new(true).open(&path).await {
-            Ok(_) => tokio::fs::write(&path, text).await.map_err(fault).map(|()| true),
+        let mut part = path.clone().into_os_string();
+        // No ending of a schema's: nobody reads it.
+        part.push(format!(".{}.part", std::process::id()));
+        tokio::fs::write(&part, text).await.map_err(fault)?;
+        // A link does not take the place of what is there.
+        let linked = tokio::fs::hard_link(&part, &path).await;
+        tokio::fs::remove_file(&part).await.map_err(fault)?;
+        match linked {
+            Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(fault(error)),
         }

@@ -106,6 +106,15 @@ fn by_url(url: &str, environment: &Environment) -> Result<Known, Failure> {
     if let Some((name, registry)) = environment.registries.iter().find(|(_, registry)| is_it(registry)) {
         return Ok(Known { name: name.clone(), registry: registry.clone(), file: None });
     }
+    let unusable = || {
+        Failure::usage("init.registry", "this is no URL of a registry, or it holds credentials")
+            .at("--registry")
+            .remedy("give https://HOST/PATH; credentials are `secret = \"env:NAME\"` of its block in frazil.toml")
+    };
+    // It would be repeated in what is said to add.
+    if url.contains('@') {
+        return Err(unusable());
+    }
     let line = format!("registries.{NAME} = {{ kind = \"confluent\", url = {} }}", quoted(url));
     if environment.root.is_some() {
         return Err(Failure::usage("init.registry", "frazil.toml names no registry of this URL")
@@ -117,11 +126,7 @@ fn by_url(url: &str, environment: &Environment) -> Result<Known, Failure> {
     let environments = file::parse(&text, &PathBuf::from(file::FILE));
     let read = environments.and_then(|all| all.get(None).map_err(|error| error.faults().to_vec()));
     let registry = read.ok().and_then(|environment| environment.registries.get(NAME).cloned());
-    let registry = registry.ok_or_else(|| {
-        Failure::usage("init.registry", "this is no URL of a registry, or it holds credentials")
-            .at("--registry")
-            .remedy("give https://HOST/PATH; credentials are `secret = \"env:NAME\"` of its block in frazil.toml")
-    })?;
+    let registry = registry.ok_or_else(unusable)?;
     Ok(Known { name: NAME.to_owned(), registry, file: Some((PathBuf::from(file::FILE), text)) })
 }
 

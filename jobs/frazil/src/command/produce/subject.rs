@@ -129,6 +129,16 @@ impl Subject {
             | resolved::Schema::Json { path } => (schema(pipeline)?, Ok(of_file(path).await?)),
         };
         let encoder = encoder(Some(&schema), text.as_ref().map_err(|why| *why))?;
+        if let (Encoder::Protobuf(message), resolved::Schema::Proto { path, .. }) = (&encoder, &value.schema)
+            && form != Form::Bare
+            && Path::new(message.parent_file().name()).file_name() != path.file_name()
+        {
+            // Their numbers are of the file that is registered.
+            let (name, file) = (message.full_name(), message.parent_file().name().to_owned());
+            return Err(Failure::usage("produce.message", format!("`{name}` stands in `{file}`, which the schema imports"))
+                .at("value.schema")
+                .remedy("name that file, or the message that it is a part of: records tell messages of the registered file apart"));
+        }
         Ok(Self {
             format: value.format,
             form,
