@@ -33,6 +33,11 @@ impl Own {
         Self { schema, versions: Vec::new() }
     }
 
+    /// Whether each field of a version is known by the name that it has there.
+    fn tells(&self, version: &Schema) -> bool {
+        !self.describe().learn(&version.describe())
+    }
+
     fn told(&self, mut described: source::Schema) -> source::Schema {
         let versions: Vec<source::Schema> = self.versions.iter().map(|(_, version)| version.describe()).collect();
         for version in &versions {
@@ -186,8 +191,15 @@ impl Versions {
     }
 
     fn reading_of(&self, pipeline: &Pipeline, version: &Schema) -> Result<Arc<Reading>, Rejected> {
-        let Some(reader) = self.reading.reader.united(version) else { return Ok(Arc::clone(&self.reading)) };
-        let tables = plan_tables(&Told { reader: &reader, own: &self.own }, pipeline).map_err(|faults| {
+        // What it calls a field may be what the file leaves out.
+        let own =
+            Own { versions: [self.own.versions.clone(), vec![(0, version.clone())]].concat(), ..self.own.clone() };
+        let reader = match self.reading.reader.united(version) {
+            Some(reader) => reader,
+            None if self.own.tells(version) => return Ok(Arc::clone(&self.reading)),
+            None => self.own.schema.reader(),
+        };
+        let tables = plan_tables(&Told { reader: &reader, own: &own }, pipeline).map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
             incompatible(format!("its schema has fields that can't be columns: {}", faults.join("; ")))
         })?;

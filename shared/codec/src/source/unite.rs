@@ -46,8 +46,9 @@ impl Schema {
 }
 
 impl Schema {
-    /// Learns the names that fields have in another version of the schema, at any depth.
-    pub(crate) fn learn(&mut self, other: &Self) {
+    /// Learns the names that fields have in another version of the schema, at any depth. Gives whether one was not known.
+    pub(crate) fn learn(&mut self, other: &Self) -> bool {
+        let mut is_new = false;
         let (mut open, mut seen) = (vec![(ROOT, ROOT)], HashSet::new());
         while let Some((own, new)) = open.pop() {
             let Some(record) = self.records.get_mut(own).filter(|_| seen.insert((own, new))) else { continue };
@@ -59,12 +60,14 @@ impl Schema {
                     for name in std::iter::once(&theirs.name).chain(&theirs.former) {
                         if *name != field.name && !field.was(name) {
                             field.names.push(name.clone());
+                            is_new = true;
                         }
                     }
                     open.extend(field.value.inside().zip(theirs.value.inside()));
                 }
             }
         }
+        is_new
     }
 }
 

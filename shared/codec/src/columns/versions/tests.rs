@@ -209,3 +209,26 @@ fn what_is_left_out_has_no_other_name() {
     let listed = [avro(&[&id, &renamed("c", "b")]), avro(&[&id, &renamed("b", "a")]), avro(&[&id, a])];
     check(&pipeline("avro", "exclude = [\"a\"]"), &listed, &[], &["id long value:id"]);
 }
+
+/// A version that no list has, or one too many for it, may call a field by the name that the file leaves out.
+#[test]
+fn what_an_unlisted_version_calls_by_an_excluded_name_is_not_in_its_rows() {
+    let check = |format: &str, own: Schema, version: Schema, exclude: &str| {
+        let pipeline = pipeline(format, &format!("exclude = [\"{exclude}\"]"));
+        let own = Own::alone(own);
+        let tables = plan_tables(&own, &pipeline).unwrap_or_else(|faults| panic!("{faults:?}"));
+        let mut versions = Versions::new(&pipeline, own, tables);
+        let names = |reading: &Reading| {
+            let columns = reading.tables.columns.columns.iter();
+            columns.map(|column| column.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&versions.judge(&pipeline, &version).unwrap()), ["id"], "{format} {exclude}");
+        assert_eq!(names(versions.own()).len(), 2, "the others go on");
+    };
+    let old = || proto("int64 id = 1; string mail = 2;");
+    let new = || proto("int64 id = 1; string contact = 2;");
+    check("protobuf", new(), old(), "mail");
+    check("protobuf", old(), new(), "contact");
+    let id = field("id", "\"long\"");
+    check("avro", avro(&[&id, &field("mail", "\"string\"")]), avro(&[&id, &renamed("contact", "mail")]), "contact");
+}
