@@ -1,5 +1,7 @@
 //! What a person decides: pauses, going back, topics made again, maintenance.
 
+use model::clock::Clock as _;
+
 use super::*;
 
 #[test]
@@ -137,9 +139,15 @@ fn going_back_is_refused_where_staged_objects_are_gone() {
 fn a_topic_made_again_counts_anew_on_a_yes_only() {
     let (place, _) = folded_twice();
     let topic = "protobuf-demo-topic-pure";
-    let planned = place.done(&["reset-source", "--topic", topic, "--dry-run"]);
+    let unneeded = place.refused(&["reset-source", "--topic", topic, "--yes"]);
+    assert_eq!(unneeded, (Exit::Usage, "fold.reset_unneeded".to_owned()));
+    let soon = SystemClock.now().plus_micros(120_000_000).to_string();
+    let planned = place.done(&["reset-source", "--topic", topic, "--since", &soon, "--dry-run"]);
     assert_eq!((&planned["objects"], &planned["rows_kept"]), (&json!(0), &json!(rows(&place))));
-    assert_eq!(place.refused(&["reset-source", "--topic", topic]), (Exit::Usage, "consent.missing".to_owned()));
+    assert_eq!(
+        place.refused(&["reset-source", "--topic", topic, "--since", &soon]),
+        (Exit::Usage, "consent.missing".to_owned())
+    );
     assert_eq!(
         place.refused(&["reset-source", "--topic", "x", "--yes"]),
         (Exit::Usage, "fold.reset_unknown".to_owned())
@@ -148,7 +156,7 @@ fn a_topic_made_again_counts_anew_on_a_yes_only() {
     let message = unknown["error"]["message"].as_str().unwrap();
     assert!(message.contains(&format!("partition 77 of topic `{topic}`")), "{message}");
     assert!(message.contains(&format!("what was: topic `{topic}`, partitions 0")), "{message}");
-    let done = place.done(&["reset-source", "--topic", topic, "--yes"]);
+    let done = place.done(&["reset-source", "--topic", topic, "--since", &soon, "--yes"]);
     assert!(done["snapshot_id"].is_i64() && done["counts_as"] != done["source"], "{done}");
     place.done(&["fold"]);
 }
