@@ -33,24 +33,24 @@ impl Own {
         Self { schema, versions: Vec::new() }
     }
 
-    /// Whether each field of a version is known by the name that it has there.
-    fn tells(&self, version: &Schema) -> bool {
-        !self.describe().learn(&version.describe())
+    /// The listed versions as they are described.
+    fn listed(&self) -> Vec<source::Schema> {
+        self.versions.iter().map(|(_, version)| version.describe()).collect()
     }
+}
 
-    fn told(&self, mut described: source::Schema) -> source::Schema {
-        let versions: Vec<source::Schema> = self.versions.iter().map(|(_, version)| version.describe()).collect();
-        for version in &versions {
-            described.learn(version);
-        }
-        described.versions = versions;
-        described
+/// A schema with the names that its fields have in other versions.
+fn told<'v>(mut described: source::Schema, versions: impl Iterator<Item = &'v source::Schema>) -> source::Schema {
+    for version in versions {
+        described.learn(version);
+        described.versions.push(version.clone());
     }
+    described
 }
 
 impl Described for Own {
     fn describe(&self) -> source::Schema {
-        self.told(self.schema.describe())
+        told(self.schema.describe(), self.listed().iter())
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
@@ -68,15 +68,16 @@ pub struct Reading {
     former: BTreeMap<String, Vec<String>>,
 }
 
-/// A reader with the names that its fields have in versions which are known.
+/// A reader with the names that its fields have in the listed versions, and in the one that it is for.
 struct Told<'a> {
     reader: &'a Reader,
-    own: &'a Own,
+    listed: &'a [source::Schema],
+    version: source::Schema,
 }
 
 impl Described for Told<'_> {
     fn describe(&self) -> source::Schema {
-        self.own.told(self.reader.describe())
+        told(self.reader.describe(), self.listed.iter().chain([&self.version]))
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
@@ -95,6 +96,9 @@ impl Reading {
 #[derive(Debug)]
 pub struct Versions {
     own: Own,
+    /// Its listed versions, described once, and it itself with the names that they know.
+    listed: Vec<source::Schema>,
+    known: source::Schema,
     reading: Arc<Reading>,
     /// The columns of all that are read.
     all: United,
@@ -111,7 +115,9 @@ impl Versions {
     pub fn new(pipeline: &Pipeline, own: Own, tables: Tables) -> Self {
         let reading = Arc::new(Reading::new(own.schema.reader(), tables));
         let judged = HashMap::from([(own.schema.digest(), Ok(Arc::clone(&reading)))]);
-        let mut versions = Self { all: United::of(&reading), reading, judged, own };
+        let listed = own.listed();
+        let known = told(own.schema.describe(), listed.iter());
+        let mut versions = Self { all: United::of(&reading), reading, judged, listed, known, own };
         if pipeline.table.unknown_fields == pipeline::resolved::UnknownFields::Add {
             for (_, version) in versions.own.versions.clone() {
                 // What can't be read is nobody's fault as long as nothing is written with it.
@@ -191,15 +197,15 @@ impl Versions {
     }
 
     fn reading_of(&self, pipeline: &Pipeline, version: &Schema) -> Result<Arc<Reading>, Rejected> {
-        // What it calls a field may be what the file leaves out.
-        let own =
-            Own { versions: [self.own.versions.clone(), vec![(0, version.clone())]].concat(), ..self.own.clone() };
+        let described = version.describe();
         let reader = match self.reading.reader.united(version) {
             Some(reader) => reader,
-            None if self.own.tells(version) => return Ok(Arc::clone(&self.reading)),
-            None => self.own.schema.reader(),
+            // What it calls a field may be what the file leaves out.
+            None if self.known.clone().learn(&described) => self.own.schema.reader(),
+            None => return Ok(Arc::clone(&self.reading)),
         };
-        let tables = plan_tables(&Told { reader: &reader, own: &own }, pipeline).map_err(|faults| {
+        let told = Told { reader: &reader, listed: &self.listed, version: described };
+        let tables = plan_tables(&told, pipeline).map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
             incompatible(format!("its schema has fields that can't be columns: {}", faults.join("; ")))
         })?;
