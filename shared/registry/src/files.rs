@@ -51,13 +51,33 @@ impl Folder {
     /// The ending of the file of a name, where there is one.
     async fn ending(&self, wanted: &Wanted, name: &str) -> Result<Option<&'static str>, Error> {
         for (ending, _) in ENDINGS {
-            let whole = Path::new(name).extension().is_some_and(|given| given == ending);
-            let file = if whole { name.to_owned() } else { format!("{name}.{ending}") };
-            if self.read(wanted, &file).await?.is_some() {
+            if self.read(wanted, &file_of(name, ending)).await?.is_some() {
                 return Ok(Some(ending));
             }
         }
         Ok(None)
+    }
+
+    /// Its files by stem and ending, in no order; none where there is no such folder.
+    async fn listed(&self, wanted: &Wanted) -> Result<Vec<(String, String)>, Error> {
+        let outage = |error: std::io::Error| Error::Outage {
+            registry: self.name.clone(),
+            wanted: wanted.clone(),
+            message: format!("{} can't be listed: {error}", self.root.display()),
+        };
+        let mut entries = match tokio::fs::read_dir(&self.root).await {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(outage(error)),
+        };
+        let mut found = Vec::new();
+        while let Some(entry) = entries.next_entry().await.map_err(outage)? {
+            let name = entry.file_name();
+            if let Some((stem, ending)) = name.to_str().and_then(|name| name.rsplit_once('.')) {
+                found.push((stem.to_owned(), ending.to_owned()));
+            }
+        }
+        Ok(found)
     }
 
     /// A file's text, where there is such a file.
@@ -139,8 +159,7 @@ impl Source for Folder {
         };
         let mut found = None;
         for (ending, kind) in ENDINGS {
-            let whole = Path::new(&stem).extension().is_some_and(|given| given == ending);
-            let name = if whole { stem.clone() } else { format!("{stem}.{ending}") };
+            let name = file_of(&stem, ending);
             if let Some(text) = self.read(wanted, &name).await?
                 && let Some((earlier, ..)) = found.replace((name, kind, text))
             {
@@ -156,22 +175,21 @@ impl Source for Folder {
     async fn versions(&self, name: &str) -> Result<Vec<u32>, Error> {
         let wanted = Wanted::Latest(name.to_owned());
         let Some(ending) = self.ending(&wanted, name).await? else { return Err(self.not_found(&wanted)) };
-        let outage = |error: std::io::Error| Error::Outage {
-            registry: self.name.clone(),
-            wanted: wanted.clone(),
-            message: format!("{} can't be listed: {error}", self.root.display()),
-        };
-        let mut entries = tokio::fs::read_dir(&self.root).await.map_err(outage)?;
-        let mut ids = Vec::new();
-        while let Some(entry) = entries.next_entry().await.map_err(outage)? {
-            let file = entry.file_name();
-            let stem = file.to_str().and_then(|file| file.strip_suffix(ending)?.strip_suffix('.'));
-            // As ids are written, and not otherwise: what is found by a number is read under it.
-            let id = stem.and_then(|stem| stem.parse().ok().filter(|id: &u32| id.to_string() == stem));
-            ids.extend(id);
-        }
-        Ok(ids)
+        // What is found by a number is read under it.
+        let id = |(stem, of): (String, String)| (of == ending).then(|| number(&stem)).flatten();
+        Ok(self.listed(&wanted).await?.into_iter().filter_map(id).collect())
     }
+}
+
+/// The file of a name, which may have the ending already.
+fn file_of(name: &str, ending: &str) -> String {
+    let is_whole = Path::new(name).extension().is_some_and(|given| given == ending);
+    if is_whole { name.to_owned() } else { format!("{name}.{ending}") }
+}
+
+/// The id that a file's stem is, as ids are written and not otherwise.
+fn number(stem: &str) -> Option<u32> {
+    stem.parse().ok().filter(|id: &u32| id.to_string() == stem)
 }
 
 /// Whether a name leads to nothing outside of the folder.

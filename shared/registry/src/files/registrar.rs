@@ -1,14 +1,14 @@
 //! Schemas put into a folder: under what records name them by, and as the newest of a name.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use codec::framing::Reference;
 use codec::schema::Registered;
 use uuid::Uuid;
 
-use super::{ENDINGS, Folder, is_inside};
+use super::{ENDINGS, Folder, file_of, is_inside, number};
 use crate::registrar::{Naming, Registrar};
 use crate::{Error, Wanted};
 
@@ -20,27 +20,11 @@ impl Folder {
         Error::Refused { registry: self.name.clone(), name: name.to_owned(), message }
     }
 
-    /// The names of its schemas that are of a kind of id, each with its ending.
+    /// Its files by stem and ending, in order.
     async fn ids(&self, wanted: &Wanted) -> Result<Vec<(String, String)>, Error> {
-        let outage = |error: &std::io::Error| Error::Outage {
-            registry: self.name.clone(),
-            wanted: wanted.clone(),
-            message: format!("{} can't be read: {error}", self.root.display()),
-        };
-        let mut entries = match tokio::fs::read_dir(&self.root).await {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(outage(&error)),
-        };
-        let mut found = Vec::new();
-        while let Some(entry) = entries.next_entry().await.map_err(|e| outage(&e))? {
-            if found.len() == FILES_MAX {
-                return Err(self.garbage(wanted, format!("there are more than {FILES_MAX} files")));
-            }
-            let name = entry.file_name();
-            if let Some((stem, ending)) = name.to_str().and_then(|name| name.rsplit_once('.')) {
-                found.push((stem.to_owned(), ending.to_owned()));
-            }
+        let mut found = self.listed(wanted).await?;
+        if found.len() > FILES_MAX {
+            return Err(self.garbage(wanted, format!("there are more than {FILES_MAX} files")));
         }
         found.sort();
         Ok(found)
@@ -49,14 +33,8 @@ impl Folder {
     /// Writes a file that is not there; `false` where it is. It is there whole or not at all.
     async fn add(&self, name: &str, file: &str, text: &str) -> Result<bool, Error> {
         let path = self.root.join(file);
-        let fault = |error: std::io::Error| self.refused(name, format!("{} can't be written: {error}", path.display()));
-        if let Some(folder) = path.parent() {
-            tokio::fs::create_dir_all(folder).await.map_err(fault)?;
-        }
-        let mut part = path.clone().into_os_string();
-        // No ending of a schema's: nobody reads it.
-        part.push(format!(".{}.part", std::process::id()));
-        tokio::fs::write(&part, text).await.map_err(fault)?;
+        let fault = |error: std::io::Error| self.unwritable(name, &path, &error);
+        let part = self.part(name, &path, text).await?;
         // A link does not take the place of what is there.
         let linked = tokio::fs::hard_link(&part, &path).await;
         tokio::fs::remove_file(&part).await.map_err(fault)?;
@@ -66,15 +44,36 @@ impl Folder {
             Err(error) => Err(fault(error)),
         }
     }
+
+    /// Writes a file, or another in its place. It is there whole at any time.
+    async fn put(&self, name: &str, file: &str, text: &str) -> Result<(), Error> {
+        let path = self.root.join(file);
+        let part = self.part(name, &path, text).await?;
+        tokio::fs::rename(&part, &path).await.map_err(|error| self.unwritable(name, &path, &error))
+    }
+
+    /// Writes what will be a file beside where it will be.
+    async fn part(&self, name: &str, path: &Path, text: &str) -> Result<PathBuf, Error> {
+        let fault = |error: std::io::Error| self.unwritable(name, path, &error);
+        if let Some(folder) = path.parent() {
+            tokio::fs::create_dir_all(folder).await.map_err(fault)?;
+        }
+        let mut part = path.as_os_str().to_owned();
+        // No ending of a schema's: nobody reads it.
+        part.push(format!(".{}.part", std::process::id()));
+        tokio::fs::write(&part, text).await.map_err(fault)?;
+        Ok(part.into())
+    }
+
+    fn unwritable(&self, name: &str, path: &Path, error: &std::io::Error) -> Error {
+        self.refused(name, format!("{} can't be written: {error}", path.display()))
+    }
 }
 
 /// The name that a file's stem is, where it is of this kind.
 fn reference(stem: &str, naming: Naming) -> Option<Reference> {
     match naming {
-        Naming::Number => {
-            let id: u32 = stem.parse().ok()?;
-            (id.to_string() == stem).then_some(Reference::ConfluentId(id))
-        }
+        Naming::Number => number(stem).map(Reference::ConfluentId),
         Naming::Version(_) => Uuid::try_parse(stem).ok().map(Reference::GlueVersion),
         Naming::Fingerprint(crc) => (format!("{crc:016x}") == stem).then_some(Reference::AvroFingerprint(crc)),
     }
@@ -100,8 +99,6 @@ impl Registrar for Folder {
     async fn register(&self, name: &str, schema: &Registered, naming: Naming) -> Result<Reference, Error> {
         let wanted = Wanted::Latest(name.to_owned());
         let ending = ENDINGS.iter().find(|(_, kind)| *kind == schema.kind).map_or("", |(ending, _)| *ending);
-        let is_whole = Path::new(name).extension().is_some_and(|given| given == ending);
-        let file = if is_whole { name.to_owned() } else { format!("{name}.{ending}") };
         if !is_inside(name) {
             return Err(self.refused(name, "a file of that name would be elsewhere".to_owned()));
         }
@@ -133,9 +130,7 @@ impl Registrar for Folder {
                 }
             }
         };
-        let path = self.root.join(&file);
-        let fault = |error: std::io::Error| self.refused(name, format!("{} can't be written: {error}", path.display()));
-        tokio::fs::write(&path, &schema.text).await.map_err(fault)?;
+        self.put(name, &file_of(name, ending), &schema.text).await?;
         Ok(reference)
     }
 }
