@@ -17,11 +17,9 @@ use parquet::file::metadata::ParquetMetaData;
 use roaring::RoaringTreemap;
 use tokio::sync::OnceCell;
 
-use super::predicate::Bound;
-use super::{FileTask, read};
+use super::read;
 use crate::delete_file;
 use crate::fault::Fault;
-use crate::schema::{Strings, arrow_schema};
 
 /// The delete files of a snapshot.
 #[derive(Debug, Default)]
@@ -111,19 +109,7 @@ impl Deletes {
     }
 
     async fn read(&self, file_io: &FileIO) -> Result<HashMap<String, RoaringTreemap>, Fault> {
-        let schema = delete_file::schema()?;
-        let reading = read::Reading {
-            arrow: arrow_schema(&schema, Strings::Plain)?,
-            schema,
-            strings: Strings::Plain,
-            predicate: Bound::All,
-            wanted: None,
-            counters: Arc::default(),
-            located: false,
-        };
-        let task = FileTask::plain(self.path.clone(), self.bytes);
-        // Boxed: reading a data file reads its deletes.
-        let mut batches = Box::pin(read::open(file_io.clone(), task, reading)).await?;
+        let mut batches = read::whole(file_io.clone(), self.path.clone(), self.bytes, delete_file::schema()?).await?;
         let mut found: HashMap<String, RoaringTreemap> = HashMap::new();
         let wrong = |what: &str| Fault::Contradiction { path: self.path.clone(), what: what.to_owned() };
         while let Some(read::Piece { batch, .. }) = batches.try_next().await? {

@@ -15,10 +15,8 @@ use iceberg::spec::{DataFile, ManifestEntry, NestedFieldRef, PartitionSpec, Sche
 use tokio::sync::OnceCell;
 
 use super::deletes::{readable, sequence_number};
-use super::predicate::Bound;
-use super::{FileTask, read};
+use super::read;
 use crate::fault::Fault;
-use crate::schema::{Strings, arrow_schema};
 
 /// The equality deletes of a snapshot.
 #[derive(Debug, Default)]
@@ -103,19 +101,8 @@ impl Equality {
 
     async fn read(&self, file_io: &FileIO) -> Result<HashSet<Box<[u8]>>, Fault> {
         let schema = with(&Schema::builder().build().map_err(Fault::specification("no columns"))?, &self.fields)?;
-        let reading = read::Reading {
-            arrow: arrow_schema(&schema, Strings::Plain)?,
-            schema: Arc::new(schema),
-            strings: Strings::Plain,
-            predicate: Bound::All,
-            wanted: None,
-            counters: Arc::default(),
-            located: false,
-        };
-        let task = FileTask::plain(self.path.clone(), self.bytes);
         let mut converter = None;
-        // Boxed: reading a data file reads its deletes.
-        let mut batches = Box::pin(read::open(file_io.clone(), task, reading)).await?;
+        let mut batches = read::whole(file_io.clone(), self.path.clone(), self.bytes, Arc::new(schema)).await?;
         let mut found = HashSet::new();
         while let Some(read::Piece { batch, .. }) = batches.try_next().await? {
             let converter = match &mut converter {

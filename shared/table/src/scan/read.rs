@@ -57,6 +57,28 @@ pub(super) struct Piece {
     pub(super) positions: Vec<i64>,
 }
 
+/// All rows of a file that is no data file, in the columns of a schema. Boxed: reading a data file reads its deletes.
+pub(super) fn whole(
+    file_io: FileIO,
+    path: String,
+    bytes: u64,
+    schema: SchemaRef,
+) -> BoxFuture<'static, Result<BoxStream<'static, Result<Piece, Fault>>, Fault>> {
+    async move {
+        let reading = Reading {
+            arrow: arrow_schema(&schema, Strings::Plain)?,
+            schema,
+            strings: Strings::Plain,
+            predicate: Bound::All,
+            wanted: None,
+            counters: Arc::default(),
+            located: false,
+        };
+        open(file_io, FileTask::plain(path, bytes), reading).await
+    }
+    .boxed()
+}
+
 /// Opens a file and gives its rows, deleted ones left out.
 pub(super) async fn open(
     file_io: FileIO,
