@@ -141,15 +141,11 @@ impl KeyLane {
     /// Whether rows can be made of a key.
     fn tries(&mut self, key: &Key<'_>) -> Result<(), Rejected> {
         match key {
-            Key::Rejected(rejected) => Err(of_key(rejected.clone())),
-            Key::Nothing if self.required => Err(of_key(Rejected {
-                class: codec::Class::MissingRequired,
-                path: String::new(),
-                message: "the record has no key, and a required column is made of it".to_owned(),
-            })),
+            Key::Rejected(rejected) => Err(rejected.clone().of_key()),
+            Key::Nothing if self.required => Err(Rejected::no_key()),
             Key::Nothing => Ok(()),
             Key::Written { writer, payload } => match self.tried.decoder(*writer) {
-                Some(decoder) => decoder.decode(payload).map_err(of_key),
+                Some(decoder) => decoder.decode(payload).map_err(Rejected::of_key),
                 None => Ok(()),
             },
         }
@@ -161,7 +157,7 @@ impl KeyLane {
             Key::Written { writer, payload } => {
                 if let Some(decoder) = self.taken.decoder(*writer) {
                     for _ in 0..rows {
-                        decoder.decode(payload).map_err(of_key)?;
+                        decoder.decode(payload).map_err(Rejected::of_key)?;
                     }
                 }
                 self.taken.note(*writer, rows);
@@ -178,12 +174,6 @@ impl KeyLane {
         let fields = self.fields();
         self.taken.columns(&fields)
     }
-}
-
-/// What is wrong with a key, told apart from a value's.
-fn of_key(rejected: Rejected) -> Rejected {
-    let path = if rejected.path.is_empty() { "@key".to_owned() } else { format!("@key.{}", rejected.path) };
-    Rejected { path, ..rejected }
 }
 
 /// Makes rows of one table.

@@ -62,17 +62,12 @@ impl Writers {
     /// [`Error::Decode`] when the format does not come in the framing.
     pub(crate) fn new(pipeline: &Pipeline, own: &Schema, of: Of) -> Result<Self, Error> {
         let value = &pipeline.value;
-        let settings =
-            framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
         Ok(Self {
-            splitter: Splitter::new(settings)?,
+            splitter: Splitter::new(framing::Settings::of(value))?,
             of,
             bare: value.framing == Framing::Bare,
             format: value.format,
-            fingerprint: match own {
-                Schema::Avro(schema) => Some(schema.fingerprint()),
-                Schema::Protobuf(_) | Schema::Json(_) => None,
-            },
+            fingerprint: own.fingerprint(),
             found: HashMap::new(),
             last: None,
             used: BTreeSet::new(),
@@ -89,6 +84,7 @@ impl Writers {
         let mut references = BTreeSet::new();
         // Most values begin as their neighbour does, and name what it names.
         let mut before: Option<Beginning> = None;
+        let mut last = None;
         for record in event.records() {
             let Some(framed) = self.framed(&record) else { continue };
             let is_in_front = framed.schema_header.is_none() && framed.unwrapped.is_none();
@@ -97,7 +93,7 @@ impl Writers {
             }
             let Ok(Some(reference)) = self.splitter.reference(&framed) else { continue };
             before = reference.in_front(&framed);
-            if !self.is_own(reference) {
+            if last.replace(reference) != Some(reference) && !self.is_own(reference) {
                 references.insert(reference);
             }
         }

@@ -166,6 +166,12 @@ impl Settings {
             inflated_bytes_max: INFLATED_BYTES_MAX,
         }
     }
+
+    /// What a pipeline says of its values, or of its keys.
+    #[must_use]
+    pub const fn of(value: &pipeline::resolved::Value) -> Self {
+        Self { indexes: value.indexes, ..Self::new(value.format, value.framing) }
+    }
 }
 
 /// A value taken apart.

@@ -129,6 +129,15 @@ impl Schema {
         }
     }
 
+    /// The CRC-64-AVRO that Avro's single objects name it by; other formats have none.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<u64> {
+        match self {
+            Self::Avro(schema) => Some(schema.fingerprint()),
+            Self::Protobuf(_) | Self::Json(_) => None,
+        }
+    }
+
     /// The schema that a pipeline reads payloads as, of a file or of its own columns.
     ///
     /// # Errors

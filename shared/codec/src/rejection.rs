@@ -113,6 +113,22 @@ pub struct Rejected {
     pub message: String,
 }
 
+impl Rejected {
+    /// The same of a record's key, told apart from its value's.
+    #[must_use]
+    pub fn of_key(self) -> Self {
+        let path = if self.path.is_empty() { "@key".to_owned() } else { format!("@key.{}", self.path) };
+        Self { path, ..self }
+    }
+
+    /// Of a record without a key, where a required column is made of one.
+    #[must_use]
+    pub fn no_key() -> Self {
+        let message = "the record has no key, and a required column is made of it".to_owned();
+        Self { class: Class::MissingRequired, path: String::new(), message }.of_key()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use codec::protobuf::is_wrapper;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage, Value as Proto};
 use serde_json::Value;
@@ -33,15 +34,7 @@ fn message(kind: &MessageDescriptor, value: &Value, depth: usize) -> Result<Dyna
                 times::duration_nanos(text(value)?).ok_or_else(|| Misfit::new("it is no duration such as \"1.5s\""))?;
             seconds(&mut made, nanos / times::SECOND, nanos % times::SECOND)?;
         }
-        "google.protobuf.DoubleValue"
-        | "google.protobuf.FloatValue"
-        | "google.protobuf.Int64Value"
-        | "google.protobuf.UInt64Value"
-        | "google.protobuf.Int32Value"
-        | "google.protobuf.UInt32Value"
-        | "google.protobuf.BoolValue"
-        | "google.protobuf.StringValue"
-        | "google.protobuf.BytesValue" => put(&mut made, "value", value, depth)?,
+        name if is_wrapper(name) => put(&mut made, "value", value, depth)?,
         "google.protobuf.Struct" => put(&mut made, "fields", value, depth)?,
         "google.protobuf.ListValue" => put(&mut made, "values", value, depth)?,
         "google.protobuf.Value" => {

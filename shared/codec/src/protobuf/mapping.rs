@@ -62,15 +62,7 @@ impl Shape {
             "google.protobuf.Timestamp" if is_moment(&message) => Self::Timestamp,
             "google.protobuf.Duration" if is_moment(&message) => Self::Duration,
             "google.protobuf.Struct" | "google.protobuf.Value" | "google.protobuf.ListValue" => Self::Json(message),
-            "google.protobuf.DoubleValue"
-            | "google.protobuf.FloatValue"
-            | "google.protobuf.Int64Value"
-            | "google.protobuf.UInt64Value"
-            | "google.protobuf.Int32Value"
-            | "google.protobuf.UInt32Value"
-            | "google.protobuf.BoolValue"
-            | "google.protobuf.StringValue"
-            | "google.protobuf.BytesValue" => match wrapped(&message) {
+            name if super::is_wrapper(name) => match wrapped(&message) {
                 Some(field) => Self::Wrapper(field),
                 None => Self::Message(message),
             },

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::interleave;
 use arrow::datatypes::FieldRef;
+use codec::Rejected;
 use codec::columns::Columns;
 use codec::framing::{self, Framed, KEY_HEADER, Message, Reference, Splitter, Unwrapped};
 use codec::payload::{self, Decoder, Schema};
 use codec::written::Written;
-use codec::{Class, Rejected};
 use model::failure::Kind;
 use model::secret::Secret;
 use pipeline::resolved::{Format, Pipeline};
@@ -42,17 +42,10 @@ impl Key {
         columns: Columns,
         salt: Option<Secret>,
     ) -> Result<Self, codec::Error> {
-        let value = &of_key.value;
-        let settings =
-            framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
-        let fingerprint = match schema {
-            Schema::Avro(schema) => Some(schema.fingerprint()),
-            Schema::Protobuf(_) | Schema::Json(_) => None,
-        };
         Ok(Self {
-            splitter: Splitter::new(settings)?,
+            splitter: Splitter::new(framing::Settings::of(&of_key.value))?,
             reader: schema.reader(),
-            fingerprint,
+            fingerprint: schema.fingerprint(),
             own: schema.decoder(&columns, salt.as_ref())?,
             columns,
             salt,
@@ -71,7 +64,7 @@ impl Key {
         registries: &Registries,
         rows: usize,
     ) -> Result<Result<Vec<(FieldRef, ArrayRef)>, Rejected>, Failure> {
-        let Some(key) = record.key.as_deref() else { return Ok(self.nulls(rows).map_err(of_key)) };
+        let Some(key) = record.key.as_deref() else { return Ok(self.nulls(rows)) };
         let headers = record.headers.iter().rfind(|(name, _)| name == KEY_HEADER);
         let schema_header = headers.and_then(|(_, id)| id.as_deref());
         let unwrapped = record.unwrapped_key.as_ref();
@@ -79,7 +72,7 @@ impl Key {
         let framed = framing::Record { value: key, schema_header, unwrapped };
         let (payload, named) = match self.splitter.split(&framed) {
             Ok(Framed { schema, message, payload, .. }) => (payload.to_vec(), schema.map(|named| (named, message))),
-            Err(rejected) => return Ok(Err(of_key(rejected))),
+            Err(rejected) => return Ok(Err(rejected.of_key())),
         };
         let is_own = |(named, _): &(Reference, Message)| match named {
             Reference::AvroFingerprint(crc) => self.fingerprint == Some(*crc),
@@ -91,10 +84,10 @@ impl Key {
         };
         let decoder = match decoder {
             Ok(decoder) => decoder,
-            Err(rejected) => return Ok(Err(of_key(rejected))),
+            Err(rejected) => return Ok(Err(rejected.of_key())),
         };
         if let Err(rejected) = decoder.decode(&payload) {
-            return Ok(Err(of_key(rejected)));
+            return Ok(Err(rejected.of_key()));
         }
         let batch = decoder.finish().map_err(|e| codec_failure(&e))?;
         let places: Vec<(usize, usize)> = (0..rows).map(|_| (0, 0)).collect();
@@ -109,8 +102,7 @@ impl Key {
     /// Of a record without a key.
     fn nulls(&self, rows: usize) -> Result<Vec<(FieldRef, ArrayRef)>, Rejected> {
         if self.columns.columns.iter().any(|column| column.required) {
-            let message = "the record has no key, and a required column is made of it".to_owned();
-            return Err(Rejected { class: Class::MissingRequired, path: String::new(), message });
+            return Err(Rejected::no_key());
         }
         let null = |field: &FieldRef| (Arc::clone(field), new_null_array(field.data_type(), rows));
         Ok(self.own.schema().fields().iter().map(null).collect())
@@ -146,10 +138,4 @@ impl Key {
             None => Err(Failure::new(Kind::Bug, "decode.key", "a decoder is gone")),
         }
     }
-}
-
-/// What is wrong with a key, told apart from a value's.
-fn of_key(rejected: Rejected) -> Rejected {
-    let path = if rejected.path.is_empty() { "@key".to_owned() } else { format!("@key.{}", rejected.path) };
-    Rejected { path, ..rejected }
 }

@@ -156,18 +156,12 @@ impl Reader {
         let tables = columns::plan_tables(&own, &pipeline).map_err(|faults| misplanned(&faults))?;
         let texts = Texts::new(&tables.columns, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let schema = own.schema.clone();
-        let fingerprint = match &schema {
-            Payload::Avro(schema) => Some(schema.fingerprint()),
-            Payload::Protobuf(_) | Payload::Json(_) => None,
-        };
+        let fingerprint = schema.fingerprint();
         let versions = Versions::new(&pipeline, own, tables);
         let own =
             Writer::new(&pipeline, &versions, versions.own(), &schema, salt.as_ref()).map_err(|e| codec_failure(&e))?;
         let by_topic = pipeline.route.iter().flat_map(Route::parts).any(|part| *part == Part::Topic);
-        let value = &pipeline.value;
-        let settings =
-            framing::Settings { indexes: value.indexes, ..framing::Settings::new(value.format, value.framing) };
-        let splitter = Splitter::new(settings).map_err(|e| codec_failure(&e))?;
+        let splitter = Splitter::new(framing::Settings::of(&pipeline.value)).map_err(|e| codec_failure(&e))?;
         let (writers, found) = (vec![own], HashMap::new());
         Ok(Self { pipeline, salt, registries, splitter, versions, fingerprint, writers, found, texts, key, by_topic })
     }

@@ -80,7 +80,7 @@ impl Subject {
             form,
             indexes: Indexes::default(),
             encoder,
-            fingerprint: fingerprint(schema.as_ref()),
+            fingerprint: schema.as_ref().and_then(Schema::fingerprint).unwrap_or_default(),
             text: Ok(text),
             name: None,
             registries: Vec::new(),
@@ -144,7 +144,7 @@ impl Subject {
             form,
             indexes: value.indexes,
             encoder,
-            fingerprint: fingerprint(Some(&schema)),
+            fingerprint: schema.fingerprint().unwrap_or_default(),
             text,
             name,
             registries,
@@ -292,13 +292,6 @@ async fn of_file(path: &Path) -> Result<Registered, Failure> {
             .at(path.display().to_string())
             .remedy("give the file the ending of its kind: .proto, .avsc or .json")
     })
-}
-
-fn fingerprint(schema: Option<&Schema>) -> u64 {
-    match schema {
-        Some(Schema::Avro(schema)) => schema.fingerprint(),
-        _ => 0,
-    }
 }
 
 /// What makes payloads. `text` is there wherever Avro is.
