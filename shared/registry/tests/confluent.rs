@@ -282,6 +282,9 @@ fn counting(head: &str) -> Answer {
             Answer::Say(409, OWN, json!({"error_code": 409, "message": "incompatible"}).to_string())
         }
         "/api/subjects/odd" | "/api/subjects/none" => not_there(40403),
+        "/api/subjects/a.proto" if body["schema"] == "message Changed {}" => not_there(40403),
+        // It looks at the text alone.
+        "/api/subjects/blind" => say(&json!({"id": 1, "version": 1, "references": []})),
         "/api/subjects/wrong" => Answer::Say(404, "text/html", "<html>".to_owned()),
         path if path.ends_with("/versions") => say(&json!({ "id": known })),
         _ => say(&json!({"subject": "s", "id": known, "version": known + 1, "schema": "x"})),
@@ -319,6 +322,13 @@ async fn a_schema_goes_in_behind_what_it_imports() {
     let server = Server::start(None, counting).await;
     assert_eq!(plain(&server).find("t-value", &schema, Naming::Number).await, Ok(Some(id)));
     assert!(server.paths().iter().all(|path| !path.ends_with("/versions")), "{:?}", server.paths());
+    // With another import it is another schema, also where the registry does not say so.
+    let mut changed = schema.clone();
+    changed.imports = vec![import("a.proto", "message Changed {}")];
+    assert_eq!(plain(&server).find("t-value", &changed, Naming::Number).await, Ok(None));
+    assert_eq!(plain(&server).find("blind", &schema, Naming::Number).await, Ok(None));
+    let refused = plain(&server).register("blind", &schema, Naming::Number).await;
+    assert!(matches!(refused, Err(Error::Garbage { .. })), "{refused:?}");
 }
 
 #[tokio::test]

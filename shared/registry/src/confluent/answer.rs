@@ -2,7 +2,7 @@
 
 use codec::schema::Kind;
 use http::{HeaderValue, StatusCode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::TEXT_BYTES_MAX;
 
@@ -24,7 +24,7 @@ pub(super) struct Found {
 }
 
 /// A schema that another one refers to.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Reference {
     pub(super) name: String,
     pub(super) subject: String,
@@ -52,6 +52,8 @@ pub(super) enum Placed {
     At {
         id: u32,
         version: Option<u32>,
+        /// What it refers to, where the registry says so.
+        references: Option<Vec<Reference>>,
     },
     NotThere,
     /// Why the registry does not want it.
@@ -62,6 +64,7 @@ pub(super) enum Placed {
 struct PlacedBody {
     id: u32,
     version: Option<u32>,
+    references: Option<Vec<Reference>>,
 }
 
 /// Reads the answer to a schema that was sent, as [`read`] does.
@@ -70,7 +73,7 @@ pub(super) fn placed(status: StatusCode, content_type: Option<&HeaderValue>, bod
     if status.is_success() {
         let body: PlacedBody = serde_json::from_slice(body)
             .map_err(|error| format!("it tells no id (line {}, column {})", error.line(), error.column()))?;
-        return Ok(Placed::At { id: body.id, version: body.version });
+        return Ok(Placed::At { id: body.id, version: body.version, references: body.references });
     }
     match refusal(status, body)? {
         None => Ok(Placed::NotThere),

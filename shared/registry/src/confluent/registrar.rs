@@ -21,16 +21,7 @@ struct Body<'a> {
     schema: &'a str,
     schema_type: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    references: Vec<Referred<'a>>,
-}
-
-/// Another schema that it refers to. What protobuf imports is a subject of the import's name, as Confluent's own serializers
-/// have it.
-#[derive(Clone, Serialize)]
-struct Referred<'a> {
-    name: &'a str,
-    subject: &'a str,
-    version: u32,
+    references: Vec<answer::Reference>,
 }
 
 impl Confluent {
@@ -49,7 +40,9 @@ impl Confluent {
             return Err(self.refused(subject, message));
         }
         match self.post(subject, "", body).await? {
-            Placed::At { id, version } => Ok(Some((id, version))),
+            // The same text is another schema where it refers to others, whatever a registry makes of that.
+            Placed::At { references: Some(found), .. } if !same(&found, &body.references) => Ok(None),
+            Placed::At { id, version, .. } => Ok(Some((id, version))),
             Placed::NotThere => Ok(None),
             Placed::Refused(message) => Err(self.refused(subject, message)),
         }
@@ -74,8 +67,8 @@ impl Confluent {
             let message = "it refers to others, whose subjects nothing tells: register it by Confluent's own tools";
             return Err(self.refused(name, message.to_owned()));
         }
-        let mut known: BTreeMap<&str, Referred<'_>> = BTreeMap::new();
-        // What is imported comes first.
+        // What protobuf imports is a subject of the import's name, as Confluent's own serializers have it; it comes first.
+        let mut known: BTreeMap<&str, answer::Reference> = BTreeMap::new();
         for import in &schema.imports {
             let references =
                 imported(&import.text).iter().filter_map(|name| known.get(name.as_str()).cloned()).collect();
@@ -85,7 +78,8 @@ impl Confluent {
                 let wanted = Wanted::Latest(import.name.clone());
                 return Err(self.garbage(&wanted, "it tells no version".to_owned()));
             };
-            known.insert(&import.name, Referred { name: &import.name, subject: &import.name, version });
+            let (name, subject) = (import.name.clone(), import.name.clone());
+            known.insert(&import.name, answer::Reference { name, subject, version });
         }
         let references = imported(&schema.text).iter().filter_map(|name| known.get(name.as_str()).cloned()).collect();
         let body = Body { schema: &schema.text, schema_type, references };
@@ -95,6 +89,11 @@ impl Confluent {
     fn refused(&self, name: &str, message: String) -> Error {
         Error::Refused { registry: self.name.clone(), name: name.to_owned(), message }
     }
+}
+
+/// Whether these are the same, in whatever order.
+fn same(found: &[answer::Reference], sent: &[answer::Reference]) -> bool {
+    found.len() == sent.len() && found.iter().all(|reference| sent.contains(reference))
 }
 
 #[async_trait]

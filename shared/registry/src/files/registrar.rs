@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use codec::framing::Reference;
-use codec::schema::Registered;
+use codec::schema::{Kind, Registered};
 use uuid::Uuid;
 
 use super::{ENDINGS, Folder, file_of, is_inside, number};
@@ -28,6 +28,31 @@ impl Folder {
         }
         found.sort();
         Ok(found)
+    }
+
+    /// What records name a schema by that is there, under whatever name. A name of another kind does not count.
+    async fn known(&self, wanted: &Wanted, schema: &Registered, naming: Naming) -> Result<Option<Reference>, Error> {
+        for (stem, ending) in self.ids(wanted).await? {
+            let is_of_kind = ENDINGS.iter().any(|(known, kind)| *known == ending && *kind == schema.kind);
+            let Some(reference) = reference(&stem, naming).filter(|_| is_of_kind) else { continue };
+            // A fingerprint is of what texts have in common that are read alike.
+            if matches!(naming, Naming::Fingerprint(_))
+                || self.read(wanted, &format!("{stem}.{ending}")).await?.is_some_and(|text| text == schema.text)
+            {
+                return Ok(Some(reference));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether all that a schema imports is there as the schema has it.
+    async fn has_imports(&self, wanted: &Wanted, schema: &Registered) -> Result<bool, Error> {
+        for import in &schema.imports {
+            if self.read(wanted, &import.name).await?.is_none_or(|text| text != import.text) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Writes a file that is not there; `false` where it is. It is there whole or not at all.
@@ -70,6 +95,11 @@ impl Folder {
     }
 }
 
+/// The ending of a kind's files.
+fn ending(kind: Kind) -> &'static str {
+    ENDINGS.iter().find(|(_, of)| *of == kind).map_or("", |(ending, _)| *ending)
+}
+
 /// The name that a file's stem is, where it is of this kind.
 fn reference(stem: &str, naming: Naming) -> Option<Reference> {
     match naming {
@@ -83,32 +113,32 @@ fn reference(stem: &str, naming: Naming) -> Option<Reference> {
 impl Registrar for Folder {
     async fn find(&self, name: &str, schema: &Registered, naming: Naming) -> Result<Option<Reference>, Error> {
         let wanted = Wanted::Latest(name.to_owned());
-        for (stem, ending) in self.ids(&wanted).await? {
-            let is_of_kind = ENDINGS.iter().any(|(known, kind)| *known == ending && *kind == schema.kind);
-            let Some(reference) = reference(&stem, naming).filter(|_| is_of_kind) else { continue };
-            // A fingerprint is of what texts have in common that are read alike.
-            if matches!(naming, Naming::Fingerprint(_))
-                || self.read(&wanted, &format!("{stem}.{ending}")).await?.is_some_and(|text| text == schema.text)
-            {
-                return Ok(Some(reference));
-            }
+        // Of which name an id is nothing says; but a name that is not there has no versions.
+        if self.read(&wanted, &file_of(name, ending(schema.kind))).await?.is_none() {
+            return Ok(None);
         }
-        Ok(None)
+        // The same text is another schema where it imports others.
+        if !self.has_imports(&wanted, schema).await? {
+            return Ok(None);
+        }
+        self.known(&wanted, schema, naming).await
     }
 
     async fn register(&self, name: &str, schema: &Registered, naming: Naming) -> Result<Reference, Error> {
         let wanted = Wanted::Latest(name.to_owned());
-        let ending = ENDINGS.iter().find(|(_, kind)| *kind == schema.kind).map_or("", |(ending, _)| *ending);
+        let ending = ending(schema.kind);
         if !is_inside(name) {
             return Err(self.refused(name, "a file of that name would be elsewhere".to_owned()));
         }
         for import in &schema.imports {
-            let is_new = is_inside(&import.name) && self.add(name, &import.name, &import.text).await?;
-            if !is_new && self.read(&wanted, &import.name).await?.is_some_and(|text| text != import.text) {
+            if self.read(&wanted, &import.name).await?.is_some_and(|text| text != import.text) {
                 return Err(self.refused(name, format!("it imports `{}`, which is another file there", import.name)));
             }
         }
-        let reference = match self.find(name, schema, naming).await? {
+        for import in schema.imports.iter().filter(|import| is_inside(&import.name)) {
+            self.add(name, &import.name, &import.text).await?;
+        }
+        let reference = match self.known(&wanted, schema, naming).await? {
             Some(known) => known,
             None => {
                 let numbers = self.ids(&wanted).await?.into_iter().filter_map(|(stem, _)| stem.parse::<u32>().ok());
@@ -137,7 +167,7 @@ impl Registrar for Folder {
 
 #[cfg(test)]
 mod tests {
-    use codec::schema::{Import, Kind};
+    use codec::schema::Import;
 
     use super::*;
     use crate::Source as _;
@@ -166,6 +196,11 @@ mod tests {
         // One that is there keeps its own.
         check(&second, Naming::Version(Uuid::from_u128(8)), Reference::GlueVersion(id)).await;
         check(&first, Naming::Fingerprint(255), Reference::AvroFingerprint(255)).await;
+        // Under another name it is not there before it is put there, and keeps its id.
+        assert_eq!(folder.find("other-value", &first, Naming::Number).await, Ok(None));
+        assert_eq!(folder.register("other-value", &first, Naming::Number).await, Ok(Reference::ConfluentId(1)));
+        assert_eq!(folder.find("other-value", &first, Naming::Number).await, Ok(Some(Reference::ConfluentId(1))));
+        assert_eq!(folder.schema(&Wanted::Latest("other-value".to_owned())).await.as_ref(), Ok(&first));
         for name in ["../out", "", "/etc/x"] {
             let refused = folder.register(name, &first, Naming::Number).await;
             assert!(matches!(refused, Err(Error::Refused { .. })), "{name}: {refused:?}");
@@ -187,7 +222,11 @@ mod tests {
         let reference = folder.register("m.proto", &first, Naming::Number).await.unwrap();
         assert_eq!(folder.schema(&reference.into()).await.as_ref(), Ok(&first));
         assert_eq!(folder.register("m.proto", &first, Naming::Number).await, Ok(reference));
-        let refused = folder.register("m.proto", &with("message B {}"), Naming::Number).await.unwrap_err();
+        // With another import it is not the schema that the id is of.
+        let other = with("message B {}");
+        assert_eq!(folder.find("m.proto", &first, Naming::Number).await, Ok(Some(reference)));
+        assert_eq!(folder.find("m.proto", &other, Naming::Number).await, Ok(None));
+        let refused = folder.register("m.proto", &other, Naming::Number).await.unwrap_err();
         assert!(refused.to_string().contains("`p/a.proto`, which is another"), "{refused}");
     }
 }
