@@ -24,6 +24,8 @@ mod wire;
 mod tests;
 
 pub use decoder::Decoder;
+pub use document::Json;
 pub use filter::Filter;
 pub use one_text::OneText;
 pub use schema::Schema;
+pub use times::TimeText;

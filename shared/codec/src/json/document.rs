@@ -1,4 +1,4 @@
-//! The JSON of schemas, with members in the order in which people wrote them and numbers with all their digits.
+//! JSON as people wrote it, of schemas and of values: members in their order, numbers with all their digits.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,18 @@ use serde::de::IgnoredAny;
 use super::wire::{Begin, Reader};
 use crate::rows::stop::{Outcome, Stop};
 
-/// A value of a schema's text.
-#[derive(Debug)]
-pub(super) enum Json {
+/// A value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Json {
+    /// `null`
     Null,
+    /// `true` or `false`
     Boolean(bool),
-    /// As it is written.
+    /// A number as it is written.
     Number(String),
+    /// A string.
     Text(String),
+    /// An array.
     Array(Vec<Json>),
     /// Of several members of one name the last, at the place of the first.
     Object(Vec<(String, Json)>),
@@ -25,7 +29,7 @@ impl Json {
     ///
     /// # Errors
     /// Why it is no JSON.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         // Says the line and the column, which is what a person looks for.
         if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
             return Err(format!("it is not JSON: {error}"));
@@ -35,11 +39,15 @@ impl Json {
         read.map_err(|stop: Box<Stop>| stop.into_rejected().message)
     }
 
-    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+    /// An object's member of a name.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&Self> {
         self.members().iter().find(|(known, _)| known == name).map(|(_, json)| json)
     }
 
-    pub(super) fn members(&self) -> &[(String, Self)] {
+    /// An object's members; none of anything else.
+    #[must_use]
+    pub fn members(&self) -> &[(String, Self)] {
         match self {
             Self::Object(members) => members,
             _ => &[],
@@ -53,7 +61,9 @@ impl Json {
         }
     }
 
-    pub(super) fn as_text(&self) -> Option<&str> {
+    /// A string's text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
@@ -108,6 +118,23 @@ impl Json {
             Self::Null => out.push_str("null"),
             Self::Boolean(is) => out.push_str(if *is { "true" } else { "false" }),
             Self::Number(digits) => out.push_str(digits),
+        }
+    }
+}
+
+impl From<&serde_json::Value> for Json {
+    /// The same value; of a number the digits that are left of it.
+    fn from(value: &serde_json::Value) -> Self {
+        use serde_json::Value;
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(is) => Self::Boolean(*is),
+            Value::Number(number) => Self::Number(number.to_string()),
+            Value::String(text) => Self::Text(text.clone()),
+            Value::Array(elements) => Self::Array(elements.iter().map(Self::from).collect()),
+            Value::Object(members) => {
+                Self::Object(members.iter().map(|(name, value)| (name.clone(), Self::from(value))).collect())
+            }
         }
     }
 }

@@ -133,6 +133,32 @@ pub(super) fn moment(text: &[u8], instant: bool) -> Outcome<i64> {
     }
 }
 
+/// Which column of dates and times takes a text, where one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeText {
+    /// `timestamptz`: it has an offset.
+    Instant,
+    /// `timestamp`: it has none.
+    Local,
+    /// `date`
+    Date,
+}
+
+impl TimeText {
+    /// What the decoder reads a text as.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Self> {
+        let text = text.as_bytes();
+        if moment(text, true).is_ok() {
+            Some(Self::Instant)
+        } else if moment(text, false).is_ok() {
+            Some(Self::Local)
+        } else {
+            date(text).is_ok().then_some(Self::Date)
+        }
+    }
+}
+
 /// `HH:MM:SS.ffffff`
 pub(super) fn time_text(micros: i64) -> String {
     let (seconds, fraction) = (micros / SECOND, micros % SECOND);
@@ -205,6 +231,17 @@ mod tests {
             "0",
         ] {
             assert_eq!(at(text, false), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_tells_which_column_takes_it() {
+        let check = |text: &str, expected| assert_eq!(TimeText::of(text), expected, "{text}");
+        check("2026-01-31T23:59:59.5+01:00", Some(TimeText::Instant));
+        check("2026-01-31 10:00", Some(TimeText::Local));
+        check("2026-01-31", Some(TimeText::Date));
+        for text in ["", "10:00", "2026-01-31T23:59:60Z", "2026-1-5", "2026-1-5T1:2:3", "+12026-01-31T00:00:00"] {
+            check(text, None);
         }
     }
 
