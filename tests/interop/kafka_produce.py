@@ -58,6 +58,15 @@ name = "db.orders"
 """
 
 
+# What one library's types and another's JSON disagree about.
+ODD = {"type": "record", "name": "Odd", "namespace": "shop", "fields": [
+    {"name": "id", "type": {"type": "fixed", "name": "Id", "size": 16, "logicalType": "uuid"}},
+    {"name": "again", "type": ["null", "Id"], "default": None},
+    {"name": "n", "type": ["double", "long"]},
+    {"name": "t", "type": ["string", "bytes"]},
+    {"name": "inner", "type": {"type": "record", "name": "Inner", "fields": [{"name": "raw", "type": "bytes"}]}, "default": {"raw": "\u00ff"}}]}
+
+
 class Registry:
     """What speaks Confluent's interface: schemas are told apart by text and by what they refer to. Clients that take protobuf apart
     ask for it compiled (`format=serialized`)."""
@@ -172,6 +181,12 @@ class Test:
         if done.returncode != 0:
             raise SystemExit(f"frazil {arguments}: {done.returncode} {done.stdout}{done.stderr}")
         return json.loads(done.stdout.splitlines()[-1])
+
+    def refused(self, *arguments, given: str = "") -> tuple:
+        """Exit code, and the failure's code."""
+        command = [str(self.args.frazil), *map(str, arguments), "--json"]
+        done = subprocess.run(command, cwd=self.folder, input=given, capture_output=True, check=False, text=True)
+        return done.returncode, json.loads(done.stdout.splitlines()[-1]).get("error", {}).get("code")
 
     def topic(self, name: str) -> None:
         command = ["java", "-Xmx128m", "-cp", f"{self.args.jars}/*", "org.apache.kafka.tools.TopicCommand", "--bootstrap-server",
@@ -292,6 +307,45 @@ def given(test: Test) -> None:
     same("the same in frazil's table", [(row["id"], row["qty"]) for row in rows], [(n, n * (1 << 40)) for n in range(1, 50)])
 
 
+def versions(test: Test) -> None:
+    """The same text with another import is another version, and another topic has a subject of its own."""
+    value = '{"id": "1"}'
+    produce = lambda topic: test.frazil("produce", "orders", "--topic", topic, "--values", "-", "--register", "--registry", "sr", given=value)
+    first = produce("orders")
+    same("a schema that is there", [first["registered"]], [False])
+    (test.folder / "parts/line.proto").write_text(LINE.replace("}", "int32 more = 3; }"))
+    changed = produce("orders")
+    same("one with another import", [(changed["registered"], changed["schema_id"] == first["schema_id"])], [(True, False)])
+    test.topic("orders-2")
+    other = produce("orders-2")
+    same("another topic's", [(other["registered"], other["schema_id"])], [(True, changed["schema_id"])])
+    same("  under its own name", test.registry.subjects["orders-2-value"], [int(changed["schema_id"])])
+    nowhere = test.refused("produce", "orders", "--topic", "nowhere", "--values", "-", "--register", "--registry", "sr", given=value)
+    same("no topic, no schema", [(nowhere, test.registry.subjects.get("nowhere-value") or [])], [((2, "kafka.no_topic"), [])])
+
+
+def odd(test: Test) -> None:
+    """UUIDs of sixteen bytes, unions, and defaults inside records, by fastavro."""
+    (test.folder / "odd.avsc").write_text(json.dumps(ODD))
+    (test.folder / "pipelines/odd.toml").write_text(
+        PIPELINE.replace("orders", "odd").replace('"protobuf"', '"avro"').replace('{ proto = "order.proto", message = "shop.Order" }',
+                                                                                 '{ avsc = "odd.avsc" }'))
+    test.topic("odd")
+    first = uuid.UUID(int=7)
+    values = [{"id": str(first), "again": str(first), "n": 3, "t": "hello"}, {"id": str(first), "n": 3.0, "t": {"bytes": "AAEC"}}]
+    test.frazil("produce", "odd", "--values", "-", "--register", "--registry", "sr", "--keys", "n",
+                given="".join(json.dumps(value) + "\n" for value in values))
+    schema = fastavro.parse_schema(ODD)
+    raw = lambda found: found.bytes if isinstance(found, uuid.UUID) else found
+    found = [(key, fastavro.schemaless_reader(io.BytesIO(value[5:]), schema)) for key, value, _ in test.read("odd")]
+    found = [(key, raw(r["id"]), raw(r["again"]), repr(r["n"]), r["t"], r["inner"]["raw"]) for key, r in found]
+    same("odd types by fastavro", found, [(b"3", first.bytes, first.bytes, "3", "hello", b"\xff"),
+                                          (b"3.0", first.bytes, None, "3.0", b"\x00\x01\x02", b"\xff")])
+    unclear = json.dumps({**values[0], "t": "AAEC"})
+    same("what may be several types is refused", [test.refused("produce", "odd", "--values", "-", "--registry", "sr", given=unclear)],
+         [(2, "produce.value")])
+
+
 def told(test: Test) -> None:
     """What topics tell of themselves: `frazil init --from-topic` finds framing, format and schema of what was sent above."""
     for topic, registry, expected in [
@@ -375,6 +429,8 @@ def main() -> None:
     alone(test, truth)
     confluent(test, truth)
     given(test)
+    versions(test)
+    odd(test)
     glue(test, truth)
     told(test)
     keys(test)

@@ -1,9 +1,12 @@
 //! Records made from JSON: payloads in the format of a schema, by other people's libraries, and the framing around them.
 //!
-//! [`Encoder`] makes a payload of a JSON value, [`framing::Form`] a Kafka value of the payload. Speed is no concern.
+//! [`Encoder`] makes a payload of a JSON value, [`framing::Form`] a Kafka value of the payload, and [`key::Key`] finds the field
+//! that is the key. Speed is no concern.
 
 mod avro;
 pub(crate) mod framing;
+pub(crate) mod key;
+mod number;
 mod protobuf;
 mod times;
 
@@ -12,9 +15,11 @@ mod tests;
 
 use std::fmt;
 
+use codec::json::Json;
 use codec::schema::Registered;
 use prost_reflect::MessageDescriptor;
-use serde_json::Value;
+
+use number::Unfit;
 
 /// Why a JSON value is none of a schema. It does not repeat the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +27,17 @@ pub(crate) struct Misfit {
     /// Names and indices, from the outermost to the innermost; empty for the whole.
     path: String,
     message: String,
+    /// Whether it could be several things, and nothing says which.
+    is_ambiguous: bool,
 }
 
 impl Misfit {
     fn new(message: impl Into<String>) -> Self {
-        Self { path: String::new(), message: message.into() }
+        Self { path: String::new(), message: message.into(), is_ambiguous: false }
+    }
+
+    fn ambiguous(message: impl Into<String>) -> Self {
+        Self { is_ambiguous: true, ..Self::new(message) }
     }
 
     /// The same inside a field.
@@ -74,74 +85,78 @@ impl Encoder {
         Ok(Self::Avro(Box::new(avro::Encoder::new(schema)?)))
     }
 
-    /// A payload.
+    /// A payload. `text` is the value as it was written.
     ///
     /// # Errors
     /// Why the value is none of the schema.
-    pub(crate) fn encode(&self, value: &Value) -> Result<Vec<u8>, Misfit> {
+    pub(crate) fn encode(&self, value: &Json, text: &[u8]) -> Result<Vec<u8>, Misfit> {
         match self {
             Self::Protobuf(message) => protobuf::encode(message, value),
             Self::Avro(encoder) => encoder.encode(value),
-            Self::Json => serde_json::to_vec(value).map_err(|error| Misfit::new(error.to_string())),
+            Self::Json => Ok(text.to_vec()),
         }
     }
 }
 
 /// What a value is, for a message.
-const fn kind(value: &Value) -> &'static str {
+const fn kind(value: &Json) -> &'static str {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
+        Json::Null => "null",
+        Json::Boolean(_) => "true or false",
+        Json::Number(_) => "a number",
+        Json::Text(_) => "a string",
+        Json::Array(_) => "an array",
+        Json::Object(_) => "an object",
     }
 }
 
-fn wrong(wanted: &str, found: &Value) -> Misfit {
+fn wrong(wanted: &str, found: &Json) -> Misfit {
     Misfit::new(format!("{wanted} is wanted, and this is {}", kind(found)))
 }
 
-/// A whole number, of digits or of a string of them; 1.0 is one.
-fn integer(value: &Value) -> Option<i128> {
+/// A whole number, of digits or of a string of them; 1.0 and 1e3 are such.
+fn integer(value: &Json) -> Result<i128, Unfit> {
     match value {
-        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(n), ..) => Some(n.into()),
-            (_, Some(n), _) => Some(n.into()),
-            // Within these every whole number of a double is exact.
-            (.., Some(n)) if n.fract() == 0.0 && n.abs() < 9_007_199_254_740_992.0 => Some(n as i128),
-            _ => None,
-        },
-        Value::String(text) => text.parse().ok(),
-        _ => None,
+        Json::Number(digits) | Json::Text(digits) => number::scaled(digits, 0),
+        _ => Err(Unfit::NoNumber),
     }
 }
 
 /// A whole number of a type's range.
-fn ranged<T: TryFrom<i128>>(value: &Value) -> Result<T, Misfit> {
-    let number = integer(value).ok_or_else(|| wrong("a whole number", value))?;
+fn ranged<T: TryFrom<i128>>(value: &Json) -> Result<T, Misfit> {
+    let number = integer(value).map_err(|unfit| match unfit {
+        Unfit::Larger => Misfit::new("it is out of range"),
+        Unfit::NoNumber | Unfit::Finer => wrong("a whole number", value),
+    })?;
     T::try_from(number).map_err(|_| Misfit::new(format!("{number} is out of range")))
 }
 
-/// A number, or one of the words for those that JSON has no digits for.
-fn float(value: &Value) -> Result<f64, Misfit> {
+/// The words for those numbers that JSON has no digits for.
+fn float_word(text: &str) -> Option<f64> {
+    match text {
+        "NaN" => Some(f64::NAN),
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
+}
+
+/// A number, or one of the words.
+fn float(value: &Json) -> Result<f64, Misfit> {
     let number = match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => match text.as_str() {
-            "NaN" => Some(f64::NAN),
-            "Infinity" => Some(f64::INFINITY),
-            "-Infinity" => Some(f64::NEG_INFINITY),
-            digits => digits.parse().ok().filter(|n: &f64| n.is_finite()),
-        },
+        Json::Number(digits) => digits.parse().ok(),
+        Json::Text(text) => float_word(text).or_else(|| text.parse().ok().filter(|n: &f64| n.is_finite())),
         _ => None,
     };
-    number.ok_or_else(|| wrong("a number", value))
+    match number.ok_or_else(|| wrong("a number", value))? {
+        number if matches!(value, Json::Number(_)) && !number.is_finite() => Err(Misfit::new("it is out of range")),
+        number => Ok(number),
+    }
 }
 
 /// The same in half the bits.
 #[expect(clippy::cast_possible_truncation, reason = "to the nearest there is")]
-fn single(value: &Value) -> Result<f32, Misfit> {
+fn single(value: &Json) -> Result<f32, Misfit> {
     let number = float(value)?;
     let nearest = number as f32;
     match nearest.is_infinite() && number.is_finite() {
@@ -150,16 +165,33 @@ fn single(value: &Value) -> Result<f32, Misfit> {
     }
 }
 
-fn boolean(value: &Value) -> Result<bool, Misfit> {
-    value.as_bool().ok_or_else(|| wrong("true or false", value))
+fn boolean(value: &Json) -> Result<bool, Misfit> {
+    match value {
+        Json::Boolean(is) => Ok(*is),
+        value => Err(wrong("true or false", value)),
+    }
 }
 
-fn text(value: &Value) -> Result<&str, Misfit> {
-    value.as_str().ok_or_else(|| wrong("a string", value))
+fn text(value: &Json) -> Result<&str, Misfit> {
+    value.as_text().ok_or_else(|| wrong("a string", value))
+}
+
+fn elements(value: &Json) -> Result<&[Json], Misfit> {
+    match value {
+        Json::Array(elements) => Ok(elements),
+        value => Err(wrong("an array", value)),
+    }
+}
+
+fn members(value: &Json) -> Result<&[(String, Json)], Misfit> {
+    match value {
+        Json::Object(members) => Ok(members),
+        value => Err(wrong("an object", value)),
+    }
 }
 
 /// Base64, of either alphabet, with or without padding.
-fn bytes(value: &Value) -> Result<Vec<u8>, Misfit> {
+fn bytes(value: &Json) -> Result<Vec<u8>, Misfit> {
     let bare = text(value)?.trim_end_matches('=').replace('-', "+").replace('_', "/");
     base64_simd::STANDARD_NO_PAD.decode_to_vec(bare).map_err(|_| Misfit::new("it is not base64"))
 }

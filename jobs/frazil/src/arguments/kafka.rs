@@ -162,7 +162,8 @@ pub struct Produce {
     /// Values as JSON, one a line, in place of Employee records; `-` reads stdin
     #[arg(long, value_name = "FILE")]
     pub values: Option<PathBuf>,
-    /// The field of the value that is its key, as text; `none` leaves partitions to the client
+    /// The field of the value that is its key, as text: every value has it, or null for no key; `none` leaves partitions to the
+    /// client
     #[arg(long, value_name = "FIELD", default_value = "none")]
     pub keys: String,
     /// What Employee records are written in (protobuf)

@@ -19,7 +19,7 @@ use crate::environment;
 use crate::kafka::{failed, settings, tokens};
 use crate::manners::exit::Exit;
 use crate::manners::failure::Failure;
-use records::{Record, Records};
+use records::{Keys, Record, Records};
 use subject::Subject;
 
 /// How long the last records may take to be stored.
@@ -69,7 +69,19 @@ pub(crate) async fn run(arguments: &arguments::Produce, session: &mut Session<'_
         Some(pipeline) => Box::pin(Subject::of(pipeline, arguments, &environment, session)).await?,
         None => Subject::employee(arguments)?,
     };
-    let known = Box::pin(subject.known(arguments, &topic, &environment, session)).await?;
+    let keys = Keys::of(arguments, &subject.encoder)?;
+    // All is looked for before anything is made: a registry gets no schema for a topic that is not there, and a cluster that makes
+    // topics when asked for them makes none for records that can't be sent.
+    let looked = Box::pin(subject.look(arguments, &topic, &environment, session)).await?;
+    let producer = match arguments.dry_run {
+        true => None,
+        false => {
+            let producer = Producer::new(&settings, tokens(&settings, session)?).map_err(|e| failed(&e))?;
+            producer.find(&topic).map_err(|e| failed(&e))?;
+            Some(producer)
+        }
+    };
+    let known = Box::pin(subject.known(looked, arguments.dry_run)).await?;
     let mut body = Body {
         topic,
         dry_run: arguments.dry_run,
@@ -86,17 +98,9 @@ pub(crate) async fn run(arguments: &arguments::Produce, session: &mut Session<'_
         made: None,
         first: None,
     };
-    let producer = match arguments.dry_run {
-        true => None,
-        false => {
-            let producer = Producer::new(&settings, tokens(&settings, session)?).map_err(|e| failed(&e))?;
-            producer.find(&body.topic).map_err(|e| failed(&e))?;
-            Some(producer)
-        }
-    };
     let clock = session.clock.clone();
     let is_known = known.reference.is_some() || subject.form == arguments::Form::Bare;
-    let mut records = Records::open(arguments, subject, known.reference, &session.folder, &mut *session.stdin)?;
+    let mut records = Records::open(arguments, subject, keys, known.reference, &session.folder, &mut *session.stdin)?;
     match producer {
         None => rehearse(&mut records, is_known, clock.now().millis(), &mut body)?,
         Some(producer) => {

@@ -1,18 +1,31 @@
 //! JSON to Avro. There is no one way to write Avro's values as JSON: what our own rows and Avro's JSON encoding have, both are taken.
 //!
-//! Unions are the value itself, of the first branch that it fits, or `{"branch": value}`; fields that are missing are their default;
-//! bytes and fixed are base64; logical types are a number, as in Avro, or the text of our rows (RFC 3339, dates, digits of a decimal).
+//! Unions are the value itself, of the branch whose own spelling it is, or `{"branch": value}`; fields that are missing are their
+//! default; bytes and fixed are base64; logical types are a number, as in Avro, or the text of our rows (RFC 3339, dates, digits of
+//! a decimal).
 
-use apache_avro::schema::{Name, NamesRef, ResolvedSchema, Schema};
+mod union;
+
+use std::cell::Cell;
+
+use apache_avro::schema::{FixedSchema, Name, NamesRef, ResolvedSchema, Schema};
 use apache_avro::types::Value as Avro;
-use apache_avro::{Days, Decimal, Duration, Millis, Months, to_avro_datum_schemata};
+use apache_avro::{Decimal, to_avro_datum_schemata};
+use codec::json::Json;
 use codec::schema::Registered;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Misfit, boolean, bytes, float, integer, ranged, single, text, times, wrong};
+use super::key::Step;
+use super::number::Unfit;
+use super::{Misfit, boolean, bytes, elements, float, integer, members, number, ranged, single, text, times, wrong};
 
 /// How deep values may nest.
 const DEPTH_MAX: usize = 100;
+
+/// What is kept from the library, under names of its own. It makes one type of both kinds of UUIDs, forgets the names of fixed
+/// types that are durations or UUIDs, and judges defaults by rules of its own.
+const LOGICAL: &str = "frazil.logicalType";
+const DEFAULT: &str = "frazil.default";
 
 /// Makes payloads of one schema.
 #[derive(Debug)]
@@ -25,32 +38,138 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(super) fn new(schema: &Registered) -> Result<Self, Misfit> {
         let failed = |error: apache_avro::Error| Misfit::new(format!("the schema can't be used: {error}"));
-        let texts: Vec<&str> = schema.imports.iter().map(|import| import.text.as_str()).collect();
+        let kept = |text: &str| {
+            let schema = serde_json::from_str::<Value>(text);
+            let schema =
+                schema.map_err(|error| Misfit::new(format!("the schema can't be used: it is not JSON: {error}")));
+            schema.map(|schema| kept(schema, false).to_string())
+        };
+        let text = kept(&schema.text)?;
+        let texts = schema.imports.iter().map(|import| kept(&import.text)).collect::<Result<Vec<_>, _>>()?;
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let (schema, others) = match texts.as_slice() {
-            [] => (Schema::parse_str(&schema.text).map_err(failed)?, Vec::new()),
-            texts => Schema::parse_str_with_list(&schema.text, texts).map_err(failed)?,
+            [] => (Schema::parse_str(&text).map_err(failed)?, Vec::new()),
+            texts => Schema::parse_str_with_list(&text, texts).map_err(failed)?,
         };
         Ok(Self { schema, others })
     }
 
-    pub(super) fn encode(&self, value: &Value) -> Result<Vec<u8>, Misfit> {
+    pub(super) fn encode(&self, value: &Json) -> Result<Vec<u8>, Misfit> {
         let failed = |error: apache_avro::Error| Misfit::new(error.to_string());
         let all: Vec<&Schema> = self.others.iter().chain([&self.schema]).collect();
         let resolved = ResolvedSchema::try_from(all.clone()).map_err(failed)?;
-        let value = Making(resolved.get_names()).value(&self.schema, value, None, DEPTH_MAX)?;
+        let left = Cell::new(union::tries(value));
+        let making = Making { names: resolved.get_names(), is_default: false, left: &left };
+        let value = making.value(&self.schema, value, None, DEPTH_MAX)?;
         to_avro_datum_schemata(&self.schema, all, value).map_err(failed)
+    }
+
+    /// What the whole value may be wrapped in, and a field's path as values spell it; none where there is no such field.
+    pub(super) fn steps(&self, path: &[String]) -> Option<(Vec<String>, Vec<Step>)> {
+        let all: Vec<&Schema> = self.others.iter().chain([&self.schema]).collect();
+        let resolved = ResolvedSchema::try_from(all).ok()?;
+        let left = Cell::new(0);
+        let making = Making { names: resolved.get_names(), is_default: false, left: &left };
+        let (around, mut here) = making.opened(vec![(&self.schema, None)]);
+        let mut steps = Vec::new();
+        for name in path {
+            let mut next = Vec::new();
+            for (schema, namespace) in here {
+                match schema {
+                    Schema::Record(record) => {
+                        let namespace = record.name.namespace.as_deref().or(namespace);
+                        let field = record.fields.iter().find(|field| field.name == *name);
+                        next.extend(field.map(|field| (&field.schema, namespace)));
+                    }
+                    Schema::Map(map) => next.push((&map.types, namespace)),
+                    _ => {}
+                }
+            }
+            if next.is_empty() {
+                return None;
+            }
+            let (wrappers, opened) = making.opened(next);
+            steps.push(Step { names: vec![name.clone()], wrappers });
+            here = opened;
+        }
+        Some((around, steps))
     }
 }
 
-/// Values in the making, with the schemas that have names.
-struct Making<'a>(&'a NamesRef<'a>);
+/// A schema as the library gets it; `is_field` says that it is a record's field.
+fn kept(schema: Value, is_field: bool) -> Value {
+    match schema {
+        Value::Array(branches) => branches.into_iter().map(|branch| kept(branch, false)).collect(),
+        Value::Object(members) => {
+            let is_fixed = |of: &Value| of.as_str() == Some("fixed");
+            let of = members.get("type");
+            // What is said beside the definition of a fixed type does not hold for it.
+            let is_beside = of.and_then(|of| of.get("type")).is_some_and(is_fixed);
+            let is_fixed = of.is_some_and(is_fixed);
+            let member = |(name, value): (String, Value)| match name.as_str() {
+                "logicalType" if is_beside => None,
+                "logicalType" if is_fixed => Some((LOGICAL.to_owned(), value)),
+                "default" if is_field => Some((DEFAULT.to_owned(), value)),
+                "type" | "items" | "values" => Some((name, kept(value, false))),
+                "fields" => {
+                    let value = match value {
+                        Value::Array(fields) => fields.into_iter().map(|field| kept(field, true)).collect(),
+                        value => value,
+                    };
+                    Some((name, value))
+                }
+                _ => Some((name, value)),
+            };
+            Value::Object(members.into_iter().filter_map(member).collect())
+        }
+        name => name,
+    }
+}
 
-impl Making<'_> {
+/// What the bytes of a fixed type mean.
+enum Logical {
+    Uuid,
+    Decimal { precision: usize, scale: usize },
+    Duration,
+}
+
+impl Logical {
+    /// What can't be is not said, as the specification has it.
+    fn of(fixed: &FixedSchema) -> Option<Self> {
+        let whole = |name: &str| fixed.attributes.get(name)?.as_u64().and_then(|n| usize::try_from(n).ok());
+        match (fixed.attributes.get(LOGICAL)?.as_str()?, fixed.size) {
+            ("uuid", 16) => Some(Self::Uuid),
+            ("duration", 12) => Some(Self::Duration),
+            ("decimal", size) => {
+                let precision = whole("precision").filter(|precision| *precision > 0)?;
+                let scale = if fixed.attributes.contains_key("scale") { whole("scale")? } else { 0 };
+                // Digits that any number of so many bytes has room for, by log10(2).
+                let digits = size.saturating_mul(8).saturating_sub(1).saturating_mul(3_010_299_956) / 10_000_000_000;
+                (scale <= precision && precision <= digits).then_some(Self::Decimal { precision, scale })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Values in the making.
+#[derive(Clone, Copy)]
+struct Making<'a> {
+    /// The schemas that have names.
+    names: &'a NamesRef<'a>,
+    /// Whether the value is a default. Those stand in a schema by its own rules: of a union it is the first branch's that it fits,
+    /// and bytes are characters.
+    is_default: bool,
+    /// How many more branches of unions may be tried.
+    left: &'a Cell<u64>,
+}
+
+impl<'a> Making<'a> {
     /// `namespace` is that of the record around it.
-    fn value(&self, schema: &Schema, value: &Value, namespace: Option<&str>, depth: usize) -> Result<Avro, Misfit> {
+    fn value(&self, schema: &Schema, value: &Json, namespace: Option<&str>, depth: usize) -> Result<Avro, Misfit> {
         let depth = depth.checked_sub(1).ok_or_else(|| Misfit::new(format!("it nests more than {DEPTH_MAX} deep")))?;
         Ok(match schema {
-            Schema::Null if value.is_null() => Avro::Null,
+            Schema::Null if matches!(value, Json::Null) => Avro::Null,
             Schema::Null => return Err(wrong("null", value)),
             Schema::Boolean => Avro::Boolean(boolean(value)?),
             Schema::Int => Avro::Int(ranged(value)?),
@@ -58,8 +177,8 @@ impl Making<'_> {
             Schema::Float => Avro::Float(single(value)?),
             Schema::Double => Avro::Double(float(value)?),
             Schema::String => Avro::String(text(value)?.to_owned()),
-            Schema::Bytes => Avro::Bytes(bytes(value)?),
-            Schema::Fixed(fixed) => Avro::Fixed(fixed.size, self.sized(value, fixed.size)?),
+            Schema::Bytes => Avro::Bytes(self.bytes(value)?),
+            Schema::Fixed(fixed) => Avro::Fixed(fixed.size, self.fixed(fixed, value)?),
             Schema::Enum(known) => {
                 let symbol = text(value)?;
                 let place = known.symbols.iter().position(|known| known == symbol);
@@ -68,36 +187,23 @@ impl Making<'_> {
                 Avro::Enum(place, symbol.to_owned())
             }
             Schema::Array(array) => {
-                let elements = value.as_array().ok_or_else(|| wrong("an array", value))?.iter().enumerate();
+                let elements = elements(value)?.iter().enumerate();
                 let element = |(n, v)| self.value(&array.items, v, namespace, depth).map_err(|e: Misfit| e.at(n));
                 Avro::Array(elements.map(element).collect::<Result<_, _>>()?)
             }
             Schema::Map(map) => {
-                let members = value.as_object().ok_or_else(|| wrong("an object", value))?;
-                let member = |(name, v): (&String, &Value)| {
+                let member = |(name, v): &(String, Json)| {
                     let value = self.value(&map.types, v, namespace, depth).map_err(|e| e.within(name))?;
                     Ok((name.clone(), value))
                 };
-                Avro::Map(members.iter().map(member).collect::<Result<_, _>>()?)
+                Avro::Map(members(value)?.iter().map(member).collect::<Result<_, _>>()?)
             }
             Schema::Union(union) => self.union(union.variants(), value, namespace, depth)?,
-            Schema::Record(record) => {
-                let members = value.as_object().ok_or_else(|| wrong("an object", value))?;
-                self.record(record, members, namespace, depth)?
-            }
+            Schema::Record(record) => self.record(record, members(value)?, namespace, depth)?,
             Schema::Ref { name } => self.value(self.named(name, namespace)?, value, namespace, depth)?,
+            Schema::Decimal(_) if self.is_default => Avro::Decimal(Decimal::from(self.bytes(value)?)),
             Schema::Decimal(decimal) => {
-                let unscaled = unscaled(value, decimal.scale)?;
-                let bits = match &*decimal.inner {
-                    Schema::Fixed(fixed) => fixed.size.saturating_mul(8),
-                    _ => 128,
-                };
-                let digits = u32::try_from(decimal.precision).ok().and_then(|digits| 10u128.checked_pow(digits));
-                // Without the sign's copies, and one of these.
-                let fits = 128 - leading_sign_bits(unscaled) < bits;
-                if !fits || digits.is_some_and(|most| unscaled.unsigned_abs() >= most) {
-                    return Err(Misfit::new("it has more digits than its type"));
-                }
+                let unscaled = unscaled(value, decimal.precision, decimal.scale)?;
                 Avro::Decimal(Decimal::from(unscaled.to_be_bytes()))
             }
             Schema::Uuid => {
@@ -105,7 +211,7 @@ impl Making<'_> {
                 Avro::Uuid(found.map_err(|_| Misfit::new("it is no UUID"))?)
             }
             Schema::Date => Avro::Date(match value {
-                Value::String(text) if integer(value).is_none() => {
+                Json::Text(text) if integer(value).is_err() => {
                     let days = times::date_days(text).ok_or_else(|| Misfit::new("it is no date"))?;
                     i32::try_from(days).map_err(|_| Misfit::new("it is out of range"))?
                 }
@@ -119,12 +225,8 @@ impl Making<'_> {
             Schema::LocalTimestampMillis => Avro::LocalTimestampMillis(counted(value, times::local_nanos, 1_000_000)?),
             Schema::LocalTimestampMicros => Avro::LocalTimestampMicros(counted(value, times::local_nanos, 1000)?),
             Schema::LocalTimestampNanos => Avro::LocalTimestampNanos(counted(value, times::local_nanos, 1)?),
-            Schema::Duration => {
-                let part =
-                    |name: &str| ranged::<u32>(value.get(name).unwrap_or(&Value::from(0))).map_err(|e| e.within(name));
-                let (months, days, millis) = (part("months")?, part("days")?, part("milliseconds")?);
-                Avro::Duration(Duration::new(Months::new(months), Days::new(days), Millis::new(millis)))
-            }
+            // Durations are fixed types here.
+            Schema::Duration => return Err(Misfit::new("a duration of no fixed type is not written")),
             Schema::BigDecimal => return Err(Misfit::new("big-decimal is not written")),
         })
     }
@@ -132,24 +234,28 @@ impl Making<'_> {
     fn record(
         &self,
         record: &apache_avro::schema::RecordSchema,
-        members: &Map<String, Value>,
+        members: &[(String, Json)],
         namespace: Option<&str>,
         depth: usize,
     ) -> Result<Avro, Misfit> {
         let namespace = record.name.namespace.as_deref().or(namespace);
-        let unknown = members.keys().find(|name| !record.fields.iter().any(|field| field.name == **name));
-        if let Some(name) = unknown {
+        let unknown = members.iter().find(|(name, _)| !record.fields.iter().any(|field| field.name == *name));
+        if let Some((name, _)) = unknown {
             return Err(Misfit::new(format!("`{}` has no such field", record.name.name)).within(name));
         }
         let mut fields = Vec::new();
         for field in &record.fields {
-            let made = match (members.get(&field.name), &field.default) {
+            let given = members.iter().find(|(name, _)| *name == field.name).map(|(_, value)| value);
+            let made = match (given, field.custom_attributes.get(DEFAULT)) {
                 (Some(value), _) => self.value(&field.schema, value, namespace, depth),
-                (None, Some(default)) => self.default(&field.schema, default, namespace, depth),
+                (None, Some(default)) => {
+                    let making = Making { is_default: true, ..*self };
+                    making.value(&field.schema, &Json::from(default), namespace, depth)
+                }
                 // What may be null is left out as null is.
-                (None, None) => match self.value(&field.schema, &Value::Null, namespace, depth) {
-                    Ok(null) => Ok(null),
-                    Err(_) => Err(Misfit::new("it is missing, and has no default")),
+                (None, None) => match self.value(&field.schema, &Json::Null, namespace, depth) {
+                    Ok(null) if !self.is_default => Ok(null),
+                    _ => Err(Misfit::new("it is missing, and has no default")),
                 },
             };
             fields.push((field.name.clone(), made.map_err(|misfit| misfit.within(&field.name))?));
@@ -157,86 +263,53 @@ impl Making<'_> {
         Ok(Avro::Record(fields))
     }
 
-    /// A default stands in a schema by the schema's own rules: of a union it is the first branch's, and bytes are characters.
-    fn default(&self, schema: &Schema, value: &Value, namespace: Option<&str>, depth: usize) -> Result<Avro, Misfit> {
-        let characters = |value: &Value| {
-            let bytes: Option<Vec<u8>> = text(value)?.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
-            bytes
-                .map(|bytes| Value::from(base64_simd::STANDARD.encode_to_string(bytes)))
-                .ok_or_else(|| Misfit::new("its default is no bytes"))
-        };
-        match schema {
-            Schema::Union(union) => {
-                let first = union.variants().first().ok_or_else(|| Misfit::new("its union is empty"))?;
-                Ok(Avro::Union(0, Box::new(self.default(first, value, namespace, depth)?)))
-            }
-            Schema::Bytes | Schema::Fixed(_) => self.value(schema, &characters(value)?, namespace, depth),
-            schema => self.value(schema, value, namespace, depth),
+    fn bytes(&self, value: &Json) -> Result<Vec<u8>, Misfit> {
+        if !self.is_default {
+            return bytes(value);
         }
+        let bytes: Option<Vec<u8>> = text(value)?.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+        bytes.ok_or_else(|| Misfit::new("its default is no bytes"))
     }
 
-    fn union(&self, branches: &[Schema], value: &Value, namespace: Option<&str>, depth: usize) -> Result<Avro, Misfit> {
-        let made = |place: usize, made: Avro| {
-            let place = u32::try_from(place).map_err(|_| Misfit::new("its union is too long"))?;
-            Ok(Avro::Union(place, Box::new(made)))
-        };
-        if let Some((name, inner)) = value.as_object().filter(|one| one.len() == 1).and_then(|one| one.iter().next())
-            && let Some(place) = branches.iter().position(|branch| self.is_called(branch, name, namespace))
-            && let Some(branch) = branches.get(place)
-        {
-            return made(place, self.value(branch, inner, namespace, depth).map_err(|misfit| misfit.within(name))?);
-        }
-        let mut misfit = None;
-        for (place, branch) in branches.iter().enumerate() {
-            match self.value(branch, value, namespace, depth) {
-                Ok(found) => return made(place, found),
-                // Of the branches that hold anything the first one says what is wrong.
-                Err(error) if !matches!(branch, Schema::Null) => {
-                    misfit.get_or_insert(error);
+    fn fixed(&self, fixed: &FixedSchema, value: &Json) -> Result<Vec<u8>, Misfit> {
+        match Logical::of(fixed).filter(|_| !self.is_default) {
+            Some(Logical::Uuid) => {
+                // Our rows have base64, other people's the text.
+                let found = uuid::Uuid::try_parse(text(value)?).map(|uuid| uuid.as_bytes().to_vec());
+                found.or_else(|_| self.sized(value, fixed.size).map_err(|_| Misfit::new("it is no UUID")))
+            }
+            Some(Logical::Decimal { precision, scale }) => {
+                let unscaled = unscaled(value, precision, scale)?.to_be_bytes();
+                let sign = if unscaled.first().is_some_and(|first| *first >= 0x80) { 0xFF } else { 0 };
+                let more = vec![sign; fixed.size.saturating_sub(unscaled.len())];
+                // By its precision it has room.
+                let kept = unscaled.get(unscaled.len().saturating_sub(fixed.size)..).unwrap_or_default();
+                Ok([&more, kept].concat())
+            }
+            Some(Logical::Duration) if matches!(value, Json::Object(_)) => {
+                const PARTS: [&str; 3] = ["months", "days", "milliseconds"];
+                if let Some((name, _)) = value.members().iter().find(|(name, _)| !PARTS.contains(&name.as_str())) {
+                    return Err(Misfit::new("a duration has months, days and milliseconds").within(name));
                 }
-                Err(_) => {}
+                let part = |name: &&str| match value.member(name) {
+                    Some(part) => ranged::<u32>(part).map_err(|misfit| misfit.within(name)),
+                    None => Ok(0),
+                };
+                let parts = PARTS.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+                Ok(parts.into_iter().flat_map(u32::to_le_bytes).collect())
             }
+            Some(Logical::Duration) | None => self.sized(value, fixed.size),
         }
-        Err(misfit.unwrap_or_else(|| wrong("null", value)))
     }
 
-    /// Whether Avro's JSON encoding calls a branch so.
-    fn is_called(&self, branch: &Schema, name: &str, namespace: Option<&str>) -> bool {
-        let full = match branch {
-            Schema::Record(record) => &record.name,
-            Schema::Enum(symbols) => &symbols.name,
-            Schema::Fixed(fixed) => &fixed.name,
-            Schema::Ref { name } => name,
-            Schema::Boolean => return name == "boolean",
-            Schema::Int | Schema::Date | Schema::TimeMillis => return name == "int",
-            Schema::Long
-            | Schema::TimeMicros
-            | Schema::TimestampMillis
-            | Schema::TimestampMicros
-            | Schema::TimestampNanos
-            | Schema::LocalTimestampMillis
-            | Schema::LocalTimestampMicros
-            | Schema::LocalTimestampNanos => return name == "long",
-            Schema::Float => return name == "float",
-            Schema::Double => return name == "double",
-            Schema::String | Schema::Uuid => return name == "string",
-            Schema::Bytes => return name == "bytes",
-            Schema::Array(_) => return name == "array",
-            Schema::Map(_) => return name == "map",
-            _ => return false,
-        };
-        let namespace = full.namespace.as_deref().or(namespace);
-        namespace.map_or_else(|| full.name == name, |namespace| format!("{namespace}.{}", full.name) == name)
-    }
-
-    fn named(&self, name: &Name, namespace: Option<&str>) -> Result<&Schema, Misfit> {
+    fn named(&self, name: &Name, namespace: Option<&str>) -> Result<&'a Schema, Misfit> {
         let full = name.fully_qualified_name(&namespace.map(str::to_owned));
-        let found = self.0.get(&full).or_else(|| self.0.get(name)).copied();
+        let found = self.names.get(&full).or_else(|| self.names.get(name)).copied();
         found.ok_or_else(|| Misfit::new(format!("the schema has no `{}`", name.name)))
     }
 
-    fn sized(&self, value: &Value, size: usize) -> Result<Vec<u8>, Misfit> {
-        let found = bytes(value)?;
+    fn sized(&self, value: &Json, size: usize) -> Result<Vec<u8>, Misfit> {
+        let found = self.bytes(value)?;
         if found.len() == size {
             return Ok(found);
         }
@@ -245,9 +318,9 @@ impl Making<'_> {
 }
 
 /// A time as a number of its unit, of `nanos` each, or as text.
-fn counted<T: TryFrom<i128>>(value: &Value, parse: fn(&str) -> Option<i128>, nanos: i128) -> Result<T, Misfit> {
+fn counted<T: TryFrom<i128>>(value: &Json, parse: fn(&str) -> Option<i128>, nanos: i128) -> Result<T, Misfit> {
     let text = match value {
-        Value::String(text) if integer(value).is_none() => text,
+        Json::Text(text) if integer(value).is_err() => text,
         value => return ranged(value),
     };
     let found = parse(text).ok_or_else(|| Misfit::new("it is no time of this kind"))?;
@@ -257,30 +330,17 @@ fn counted<T: TryFrom<i128>>(value: &Value, parse: fn(&str) -> Option<i128>, nan
     T::try_from(found.div_euclid(nanos)).map_err(|_| Misfit::new("it is out of range"))
 }
 
-/// The digits of a decimal of this scale, as one whole number.
-fn unscaled(value: &Value, scale: usize) -> Result<i128, Misfit> {
-    let digits = match value {
-        Value::String(digits) => digits.clone(),
-        Value::Number(number) => number.to_string(),
-        value => return Err(wrong("a decimal", value)),
-    };
-    let no_decimal = || Misfit::new("it is no decimal such as \"12.34\"");
-    let (digits, sign) = digits.strip_prefix('-').map_or((digits.as_str(), 1), |rest| (rest, -1));
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
-        return Err(no_decimal());
+/// The digits of a decimal, as one whole number.
+fn unscaled(value: &Json, precision: usize, scale: usize) -> Result<i128, Misfit> {
+    let (Json::Text(digits) | Json::Number(digits)) = value else { return Err(wrong("a decimal", value)) };
+    let unscaled = number::scaled(digits, scale).map_err(|unfit| match unfit {
+        Unfit::NoNumber => Misfit::new("it is no decimal such as \"12.34\""),
+        Unfit::Finer => Misfit::new(format!("it has more than {scale} digits behind the point")),
+        Unfit::Larger => Misfit::new("it has more digits than its type, or than are written"),
+    })?;
+    let most = u32::try_from(precision).ok().and_then(|digits| 10u128.checked_pow(digits));
+    match most.is_some_and(|most| unscaled.unsigned_abs() >= most) {
+        true => Err(Misfit::new("it has more digits than its type")),
+        false => Ok(unscaled),
     }
-    let fraction = fraction.trim_end_matches('0');
-    if fraction.len() > scale {
-        return Err(Misfit::new(format!("it has more than {scale} digits behind the point")));
-    }
-    let digits = format!("{whole}{fraction}{}", "0".repeat(scale - fraction.len()));
-    let number: i128 = digits.parse().map_err(|_| Misfit::new("it has more digits than are written"))?;
-    Ok(sign * number)
-}
-
-/// How many bits at the beginning of a number are its sign's copies.
-const fn leading_sign_bits(number: i128) -> usize {
-    let zeros = if number < 0 { (!number).leading_zeros() } else { number.leading_zeros() };
-    zeros as usize
 }

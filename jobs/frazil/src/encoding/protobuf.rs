@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
+use codec::json::Json;
 use codec::protobuf::is_wrapper;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage, Value as Proto};
-use serde_json::Value;
 
-use super::{Misfit, boolean, bytes, float, ranged, single, text, times, wrong};
+use super::{Misfit, boolean, bytes, elements, float, members, ranged, single, text, times};
 
 /// How deep values may nest, as protobuf's own readers have it.
 const DEPTH_MAX: usize = 100;
@@ -17,11 +17,11 @@ const DEPTH_MAX: usize = 100;
 ///
 /// # Errors
 /// Why the value is none.
-pub(super) fn encode(message: &MessageDescriptor, value: &Value) -> Result<Vec<u8>, Misfit> {
+pub(super) fn encode(message: &MessageDescriptor, value: &Json) -> Result<Vec<u8>, Misfit> {
     Ok(self::message(message, value, DEPTH_MAX)?.encode_to_vec())
 }
 
-fn message(kind: &MessageDescriptor, value: &Value, depth: usize) -> Result<DynamicMessage, Misfit> {
+fn message(kind: &MessageDescriptor, value: &Json, depth: usize) -> Result<DynamicMessage, Misfit> {
     let depth = depth.checked_sub(1).ok_or_else(|| Misfit::new(format!("it nests more than {DEPTH_MAX} deep")))?;
     let mut made = DynamicMessage::new(kind.clone());
     match kind.full_name() {
@@ -39,22 +39,21 @@ fn message(kind: &MessageDescriptor, value: &Value, depth: usize) -> Result<Dyna
         "google.protobuf.ListValue" => put(&mut made, "values", value, depth)?,
         "google.protobuf.Value" => {
             let field = match value {
-                Value::Null => "null_value",
-                Value::Bool(_) => "bool_value",
-                Value::Number(_) => "number_value",
-                Value::String(_) => "string_value",
-                Value::Array(_) => "list_value",
-                Value::Object(_) => "struct_value",
+                Json::Null => "null_value",
+                Json::Boolean(_) => "bool_value",
+                Json::Number(_) => "number_value",
+                Json::Text(_) => "string_value",
+                Json::Array(_) => "list_value",
+                Json::Object(_) => "struct_value",
             };
             put(&mut made, field, value, depth)?;
         }
         _ => {
-            let members = value.as_object().ok_or_else(|| wrong("an object", value))?;
-            for (name, value) in members {
+            for (name, value) in members(value)? {
                 let field = kind.get_field_by_json_name(name).or_else(|| kind.get_field_by_name(name));
                 let field = field
                     .ok_or_else(|| Misfit::new(format!("`{}` has no such field", kind.full_name())).within(name))?;
-                if value.is_null() && !is_null_a_value(&field) {
+                if matches!(value, Json::Null) && !is_null_a_value(&field) {
                     continue;
                 }
                 if let Some(taken) = field.containing_oneof().and_then(|one| one.fields().find(|f| made.has_field(f))) {
@@ -84,17 +83,16 @@ fn seconds(made: &mut DynamicMessage, seconds: i128, nanos: i128) -> Result<(), 
     Ok(())
 }
 
-fn put(made: &mut DynamicMessage, name: &str, value: &Value, depth: usize) -> Result<(), Misfit> {
+fn put(made: &mut DynamicMessage, name: &str, value: &Json, depth: usize) -> Result<(), Misfit> {
     let field = made.descriptor().get_field_by_name(name);
     set(made, &field.ok_or_else(|| Misfit::new(format!("its message has no `{name}`")))?, value, depth)
 }
 
-fn set(made: &mut DynamicMessage, field: &FieldDescriptor, value: &Value, depth: usize) -> Result<(), Misfit> {
+fn set(made: &mut DynamicMessage, field: &FieldDescriptor, value: &Json, depth: usize) -> Result<(), Misfit> {
     let value = if field.is_map() {
         map(field, value, depth)?
     } else if field.is_list() {
-        let elements = value.as_array().ok_or_else(|| wrong("an array", value))?;
-        let elements = elements.iter().enumerate();
+        let elements = elements(value)?.iter().enumerate();
         Proto::List(elements.map(|(n, v)| one(&field.kind(), v, depth).map_err(|e| e.at(n))).collect::<Result<_, _>>()?)
     } else {
         one(&field.kind(), value, depth)?
@@ -102,12 +100,11 @@ fn set(made: &mut DynamicMessage, field: &FieldDescriptor, value: &Value, depth:
     made.try_set_field(field, value).map_err(|error| Misfit::new(error.to_string()))
 }
 
-fn map(field: &FieldDescriptor, value: &Value, depth: usize) -> Result<Proto, Misfit> {
+fn map(field: &FieldDescriptor, value: &Json, depth: usize) -> Result<Proto, Misfit> {
     let Kind::Message(entry) = field.kind() else { return Err(Misfit::new("its map has no entries")) };
-    let members = value.as_object().ok_or_else(|| wrong("an object", value))?;
     let mut map = HashMap::new();
-    for (name, value) in members {
-        let text = Value::from(name.as_str());
+    for (name, value) in members(value)? {
+        let text = Json::Text(name.clone());
         let key = match entry.map_entry_key_field().kind() {
             Kind::Bool if name == "true" => Ok(MapKey::Bool(true)),
             Kind::Bool if name == "false" => Ok(MapKey::Bool(false)),
@@ -125,7 +122,7 @@ fn map(field: &FieldDescriptor, value: &Value, depth: usize) -> Result<Proto, Mi
     Ok(Proto::Map(map))
 }
 
-fn one(kind: &Kind, value: &Value, depth: usize) -> Result<Proto, Misfit> {
+fn one(kind: &Kind, value: &Json, depth: usize) -> Result<Proto, Misfit> {
     Ok(match kind {
         Kind::Double => Proto::F64(float(value)?),
         Kind::Float => Proto::F32(single(value)?),
@@ -137,8 +134,8 @@ fn one(kind: &Kind, value: &Value, depth: usize) -> Result<Proto, Misfit> {
         Kind::String => Proto::String(text(value)?.to_owned()),
         Kind::Bytes => Proto::Bytes(bytes(value)?.into()),
         Kind::Enum(known) => Proto::EnumNumber(match value {
-            Value::Null if known.full_name() == "google.protobuf.NullValue" => 0,
-            Value::String(name) => {
+            Json::Null if known.full_name() == "google.protobuf.NullValue" => 0,
+            Json::Text(name) => {
                 let found = known.get_value_by_name(name);
                 found.ok_or_else(|| Misfit::new(format!("`{}` has no such value", known.full_name())))?.number()
             }

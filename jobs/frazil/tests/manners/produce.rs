@@ -34,16 +34,11 @@ impl Place {
         (left.exit, left.document())
     }
 
-    /// Registers the schema, and sends nothing: the client refuses its settings when it begins, behind that.
-    fn register(&self, values: &str) {
-        let arguments = ["produce", "--json", "-b", "b:9092", "--values", "-", "--register"];
-        let left = self.run_with(values, &[&arguments[..], &["--command-property", "linger.ms=x"]].concat());
-        assert_eq!(
-            (left.exit, &left.document()["error"]["code"]),
-            (Exit::Usage, &json!("kafka.settings")),
-            "{}",
-            left.stdout
-        );
+    /// The order's schema in the registry, as it is registered.
+    fn register(&self) {
+        for (file, text) in [("1", ORDER), ("orders-value", ORDER), ("line", LINE)] {
+            self.write(&format!("main/{file}.proto"), text);
+        }
     }
 
     fn refused_values(&self, values: &str, arguments: &[&str], code: &str) -> Value {
@@ -62,7 +57,7 @@ fn hex(value: &Value) -> String {
 #[test]
 fn values_are_made_by_the_pipeline_s_schema_and_decode_again() {
     let place = project("bare", "protobuf", PROTO);
-    let values = "{\"id\": \"7\", \"line\": {\"sku\": \"ab\"}, \"city\": \"Oslo\"}\n\n{\"id\": 8}\n";
+    let values = "{\"id\": \"7\", \"line\": {\"sku\": \"ab\"}, \"city\": \"Oslo\"}\n\n{\"id\": 8, \"line\": null}\n";
     let (exit, document) = place.rehearsed(values, &["--values", "-", "--keys", "line.sku"]);
     assert_eq!(exit, Exit::Done, "{document}");
     assert_eq!(
@@ -114,10 +109,17 @@ fn a_schema_is_looked_for_and_put_there_when_asked() {
         "{document}"
     );
     assert!(!place.path("main").exists());
-    place.register(value);
-    assert_eq!(std::fs::read_to_string(place.path("main/1.proto")).unwrap(), ORDER);
-    assert_eq!(std::fs::read_to_string(place.path("main/line.proto")).unwrap(), LINE);
-    assert!(place.path("main/orders-value.proto").exists());
+    // The topic is looked for before: here by a client that refuses its settings when it begins.
+    let arguments = ["produce", "--json", "-b", "b:9092", "--values", "-", "--register"];
+    let left = place.run_with(value, &[&arguments[..], &["--command-property", "linger.ms=x"]].concat());
+    assert_eq!(
+        (left.exit, &left.document()["error"]["code"]),
+        (Exit::Usage, &json!("kafka.settings")),
+        "{}",
+        left.stdout
+    );
+    assert!(!place.path("main").exists());
+    place.register();
     let (_, document) = place.rehearsed(value, &["--values", "-"]);
     assert_eq!((&document["schema_id"], &document["registered"]), (&json!("1"), &json!(false)));
     // The second message of the file: a path of one place, 1, in zigzag.
@@ -132,6 +134,13 @@ fn a_schema_is_looked_for_and_put_there_when_asked() {
         let lines = place.run_with(&document["first"].to_string(), &["decode", "--json"]).lines();
         assert_eq!(lines[0]["rows"][0]["id"], 7, "{framing}: {}", lines[0]);
     }
+    // Under another topic's name it is not yet, nor with another import.
+    place.refused_values(value, &["--values", "-", "--topic", "more"], "produce.unregistered");
+    let (_, document) = place.rehearsed(value, &["--values", "-", "--topic", "more", "--register"]);
+    assert_eq!((&document["schema_id"], &document["registered"]), (&Value::Null, &json!(true)), "{document}");
+    place.write("line.proto", LINE.replace("sku = 1", "sku = 2"));
+    place.refused_values(value, &["--values", "-"], "produce.unregistered");
+    place.write("line.proto", LINE);
     // Glue names the same schema by a version of its own.
     place.refused_values(value, &["--values", "-", "--framing", "glue"], "produce.unregistered");
     place.refused_values(value, &["--values", "-", "--registry", "mine"], "produce.registry");
@@ -147,9 +156,46 @@ fn single_objects_name_their_schema_by_itself() {
     assert_eq!(exit, Exit::Done, "{document}");
     let lines = place.run_with(&document["first"].to_string(), &["decode", "--json"]).lines();
     assert_eq!(lines[0]["rows"], json!([{"id": 7}]));
-    place.register("{\"id\": 7}");
+    // With --register it is one that the registry has.
     let id = document["schema_id"].as_str().unwrap();
-    assert!(place.path(&format!("main/{id}.avsc")).exists(), "{id}");
+    let text = std::fs::read_to_string(place.path("order.avsc")).unwrap();
+    for file in [id, "orders-value"] {
+        place.write(&format!("main/{file}.avsc"), &text);
+    }
+    let (_, again) = place.rehearsed("{\"id\": 7}", &["--values", "-", "--register"]);
+    assert_eq!((&again["schema_id"], &again["registered"]), (&document["schema_id"], &json!(false)));
+}
+
+#[test]
+fn keys_are_of_a_field_that_every_value_has() {
+    let place = project("bare", "protobuf", PROTO);
+    let key = |values: &str, field: &str| {
+        let (exit, document) = place.rehearsed(values, &["--values", "-", "--keys", field]);
+        assert_eq!(exit, Exit::Done, "{document}");
+        document["first"]["key"]
+            .as_str()
+            .map(|key| String::from_utf8(base64_simd::STANDARD.decode_to_vec(key).unwrap()).unwrap())
+    };
+    assert_eq!(key("{\"id\": 9007199254740993}", "id").as_deref(), Some("9007199254740993"));
+    assert_eq!(key("{\"id\": null}", "id"), None);
+    assert_eq!(key("{\"line\": null}", "line.sku"), None);
+    // A field of no message is told before any value is read, one that a value lacks in its line.
+    for field in ["nope", "line.nope", "id.x"] {
+        let error = place.refused_values("", &["--values", "-", "--keys", field], "produce.key");
+        assert_eq!(error["where"], "--keys", "{error}");
+    }
+    let error =
+        place.refused_values("{\"id\": 1}\n{\"city\": \"x\"}", &["--values", "-", "--keys", "id"], "produce.key");
+    assert_eq!(error["where"], "stdin:2", "{error}");
+    let place = project("bare", "json", "");
+    let text = std::fs::read_to_string(place.path("pipelines/orders.toml")).unwrap();
+    place.write("pipelines/orders.toml", text + "[table.columns]\nn = { type = \"long\" }\n");
+    let error = place.refused_values("{\"id\": 1}", &["--values", "-", "--keys", "nope"], "produce.key");
+    assert_eq!(error["where"], "stdin:1", "{error}");
+    let (_, document) = place.rehearsed("{\"n\": 12345678901234567890123.50}", &["--values", "-", "--keys", "n"]);
+    assert_eq!(hex(&document["first"]["key"]), "31323334353637383930313233343536373839303132332e3530");
+    place.refused_values("{\"n\": 1", &["--values", "-"], "produce.value");
+    place.refused_values("{\"n\": 1} {}", &["--values", "-"], "produce.value");
 }
 
 #[test]

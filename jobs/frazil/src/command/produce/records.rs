@@ -5,12 +5,15 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use codec::framing::Reference;
+use codec::json::Json;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::subject::Subject;
 use crate::arguments::Produce;
 use crate::encoding::Encoder;
 use crate::encoding::framing::Frame;
+use crate::encoding::key::{Key, Unkeyed};
 use crate::generator::stream::{Options, Sent, Stream};
 use crate::manners::failure::Failure;
 
@@ -46,9 +49,57 @@ pub(super) struct Records<'a> {
     values: Values<'a>,
     subject: Subject,
     frame: Frame,
-    /// The field that is the key.
-    key: Option<Vec<String>>,
+    keys: Option<Keys>,
     count: u64,
+}
+
+/// Where records' keys are from.
+pub(super) struct Keys {
+    /// The field, as it was typed.
+    field: String,
+    key: Key,
+}
+
+impl Keys {
+    /// What is said of keys; nothing where records have none.
+    ///
+    /// # Errors
+    /// When no value can have such a field.
+    pub(super) fn of(arguments: &Produce, encoder: &Encoder) -> Result<Option<Self>, Failure> {
+        let field = arguments.keys.as_str();
+        if field == "none" {
+            return Ok(None);
+        }
+        let path = pipeline::path::parse(field).map_err(|wrong| {
+            Failure::usage("usage", format!("`{field}` names no field: {wrong}"))
+                .at("--keys")
+                .remedy("name a field of the values, or `none`")
+        })?;
+        let key = Key::of(encoder, &path).ok_or_else(|| {
+            Failure::usage("produce.key", format!("the schema has no field `{field}`"))
+                .at("--keys")
+                .remedy("name a field of the values, or `none`")
+        })?;
+        Ok(Some(Self { field: field.to_owned(), key }))
+    }
+
+    /// Puts a value's key into its record.
+    fn put(&self, value: &Json, record: &mut Record) -> Result<(), Failure> {
+        let field = &self.field;
+        match self.key.find(value) {
+            Ok(found) => {
+                record.is_keyed = found.is_some();
+                record.key = found.unwrap_or_default();
+                Ok(())
+            }
+            Err(Unkeyed::Missing) => {
+                Err(Failure::usage("produce.key", format!("the value has no `{field}`, which is to be its key"))
+                    .remedy("give it, null for a record without a key, or name another field: --keys FIELD"))
+            }
+            Err(Unkeyed::Is(what)) => Err(Failure::usage("produce.key", format!("the key is {what}"))
+                .remedy("name a field of text, of a number, or of true and false: --keys FIELD")),
+        }
+    }
 }
 
 enum Values<'a> {
@@ -60,18 +111,11 @@ impl<'a> Records<'a> {
     pub(super) fn open(
         arguments: &Produce,
         subject: Subject,
+        keys: Option<Keys>,
         reference: Option<Reference>,
         folder: &Path,
         stdin: &'a mut (dyn BufRead + Send),
     ) -> Result<Self, Failure> {
-        let key = match arguments.keys.as_str() {
-            "none" => None,
-            field => Some(pipeline::path::parse(field).map_err(|wrong| {
-                Failure::usage("usage", format!("`{field}` names no field: {wrong}"))
-                    .at("--keys")
-                    .remedy("name a field of the values, or `none`")
-            })?),
-        };
         let values = match &arguments.values {
             None => Values::Employees(Stream::new(Options { records: arguments.records, seed: arguments.seed })),
             Some(path) if path == Path::new("-") => {
@@ -86,7 +130,7 @@ impl<'a> Records<'a> {
         };
         let frame = Frame::new(subject.form, reference, subject.message(), subject.indexes);
         let count = if arguments.values.is_some() { 0 } else { arguments.records };
-        Ok(Self { values, subject, frame, key, count })
+        Ok(Self { values, subject, frame, keys, count })
     }
 
     /// How many there are, where that is known; else 0.
@@ -112,13 +156,13 @@ impl<'a> Records<'a> {
         record.key.clear();
         record.value.clear();
         (record.is_keyed, record.sent) = (false, None);
-        let (value, line, place) = match &mut self.values {
+        let (value, text, place) = match &mut self.values {
             Values::Employees(stream) if self.subject.is_generated => {
                 let Some(sent) = stream.next(now_ms, &mut record.value) else { return Ok(false) };
                 record.sent = Some(sent);
-                match self.key.as_deref() {
+                match self.keys.as_ref().map(|keys| keys.field.as_str()) {
                     None => return Ok(true),
-                    Some([field]) if field == "id" => {
+                    Some("id") => {
                         record.key.extend_from_slice(itoa::Buffer::new().format(sent.id).as_bytes());
                         record.is_keyed = true;
                         return Ok(true);
@@ -136,39 +180,30 @@ impl<'a> Records<'a> {
             Values::Employees(stream) => {
                 let Some((value, sent)) = stream.next_json(now_ms) else { return Ok(false) };
                 record.sent = Some(sent);
-                (value, None, None)
+                (Json::from(&value), value.to_string().into_bytes(), None)
             }
             Values::Lines { from, place, number } => {
                 let Some(line) = next_line(from.as_mut(), place, number)? else { return Ok(false) };
                 let place = format!("{place}:{number}");
-                let value = serde_json::from_slice(&line).map_err(|error| {
-                    Failure::usage("produce.value", format!("the line is no JSON (column {})", error.column()))
+                let value = json(&line).map_err(|why| {
+                    Failure::usage("produce.value", format!("the line is no JSON ({why})"))
                         .at(place.clone())
                         .remedy("give a value as JSON a line")
                 })?;
-                (value, Some(line), Some(place))
+                (value, line, Some(place))
             }
         };
-        let payload = match (&self.subject.encoder, line) {
-            // JSON goes as it came: reading it would lose digits.
-            (Encoder::Json, Some(line)) => Ok(line),
-            (encoder, _) => encoder.encode(&value),
-        };
-        let payload = payload.map_err(|misfit| {
-            let failure = Failure::usage("produce.value", format!("the value does not fit the schema: {misfit}"))
-                .remedy("mend it there, or choose the pipeline of its schema");
-            place.iter().fold(failure, |failure, place| failure.at(place.clone()))
+        let placed = |failure: Failure| place.iter().fold(failure, |failure, place| failure.at(place.clone()));
+        let payload = self.subject.encoder.encode(&value, &text).map_err(|misfit| {
+            let failure = Failure::usage("produce.value", format!("the value does not fit the schema: {misfit}"));
+            placed(failure.remedy("mend it there, or choose the pipeline of its schema"))
         })?;
         record.value = self
             .frame
             .around(&payload)
             .map_err(|error| Failure::of(model::failure::Kind::Bug, "produce.frame", &error))?;
-        if let Some(path) = &self.key {
-            record.is_keyed = key(&value, path, &mut record.key).map_err(|what| {
-                let failure = Failure::usage("produce.key", format!("the key is {what}"))
-                    .remedy("name a field of text, of a number, or of true and false: --keys FIELD");
-                place.iter().fold(failure, |failure, place| failure.at(place.clone()))
-            })?;
+        if let Some(keys) = &self.keys {
+            keys.put(&value, record).map_err(placed)?;
         }
         Ok(true)
     }
@@ -196,15 +231,9 @@ fn next_line(from: &mut dyn BufRead, place: &str, number: &mut u64) -> Result<Op
     }
 }
 
-/// The text of a value's field; whether there is one.
-fn key(value: &Value, path: &[String], key: &mut Vec<u8>) -> Result<bool, &'static str> {
-    let found = path.iter().try_fold(value, |value, name| value.get(name));
-    match found {
-        None | Some(Value::Null) => return Ok(false),
-        Some(Value::String(text)) => key.extend_from_slice(text.as_bytes()),
-        Some(value @ (Value::Number(_) | Value::Bool(_))) => key.extend_from_slice(value.to_string().as_bytes()),
-        Some(Value::Array(_)) => return Err("an array"),
-        Some(Value::Object(_)) => return Err("an object"),
-    }
-    Ok(true)
+/// A line's value; why it is no JSON.
+fn json(line: &[u8]) -> Result<Json, String> {
+    let text = str::from_utf8(line).map_err(|error| format!("column {}", error.valid_up_to() + 1))?;
+    serde_json::from_str::<IgnoredAny>(text).map_err(|error| format!("column {}", error.column()))?;
+    Json::parse(text)
 }

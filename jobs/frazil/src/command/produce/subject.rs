@@ -53,6 +53,14 @@ pub(super) struct Known {
     pub(super) is_new: bool,
 }
 
+/// What a registry was asked, before anything is put into it.
+pub(super) enum Looked {
+    /// It has the schema, or none has to.
+    Known(Option<Reference>),
+    /// It has not, and is to get it.
+    Missing { source: Arc<dyn Source>, subject: String, naming: Naming },
+}
+
 impl Subject {
     /// Of Employee records.
     pub(super) fn employee(arguments: &Produce) -> Result<Self, Failure> {
@@ -165,21 +173,21 @@ impl Subject {
         }
     }
 
-    /// What records name the schema by: looked for, and registered where that is wanted.
+    /// Looks for what records name the schema by.
     ///
     /// # Errors
     /// When no registry can be asked, or it has no such schema and none is to be registered.
-    pub(super) async fn known(
+    pub(super) async fn look(
         &self,
         arguments: &Produce,
         topic: &str,
         environment: &Environment,
         session: &Session<'_>,
-    ) -> Result<Known, Failure> {
+    ) -> Result<Looked, Failure> {
         let id = Uuid::from_bytes(session.ids.uuid());
         let naming = match self.form.naming(id, self.fingerprint) {
             Some(naming @ Naming::Fingerprint(_)) if !arguments.register => {
-                return Ok(Known { reference: Some(naming.sample()), is_new: false });
+                return Ok(Looked::Known(Some(naming.sample())));
             }
             Some(naming) => naming,
             None if arguments.register => {
@@ -189,11 +197,9 @@ impl Subject {
                         "say how they name one: --framing confluent, confluent-header, glue or avro-single-object",
                     ));
             }
-            None => return Ok(Known { reference: None, is_new: false }),
+            None => return Ok(Looked::Known(None)),
         };
-        let text = self.text.as_ref().map_err(|why| {
-            Failure::usage("produce.schema", "the pipeline's schema can't be in a registry").remedy(*why)
-        })?;
+        let text = self.text()?;
         let (name, settings) = self.registry(arguments, naming, environment)?;
         let source = Box::pin(ingest::source(name, settings, &session.variable)).await.map_err(|e| failed(&e))?;
         let registrar = source.registrar().filter(|_| source.keeps(&Wanted::Named(naming.sample())));
@@ -205,30 +211,38 @@ impl Subject {
         let is_glue = matches!(settings, Registry::Glue { .. });
         let subject = arguments.subject.clone().or_else(|| self.name.clone());
         let subject = subject.unwrap_or_else(|| if is_glue { topic.to_owned() } else { format!("{topic}-value") });
-        let refused = |error: registry::Error| {
-            let failure = Failure::of(error.kind(), "registry", &error);
-            match error.kind() {
-                Failing::Misconfigured => {
-                    failure.remedy("see the registry's block in frazil.toml, --subject, and what the registry allows")
-                }
-                _ => failure,
-            }
+        if let Some(reference) = registrar.find(&subject, text, naming).await.map_err(|e| refused(&e))? {
+            return Ok(Looked::Known(Some(reference)));
+        }
+        if arguments.register {
+            return Ok(Looked::Missing { source, subject, naming });
+        }
+        let message = format!("the registry `{name}` has not this schema under `{subject}`");
+        Err(Failure::usage("produce.unregistered", message)
+            .remedy("register it: --register; or say where it is: --subject, --registry"))
+    }
+
+    /// What records name the schema by, once it is registered where it was missing; a dry run registers nothing.
+    ///
+    /// # Errors
+    /// When the registry does not take it.
+    pub(super) async fn known(&self, looked: Looked, dry_run: bool) -> Result<Known, Failure> {
+        let (source, subject, naming) = match looked {
+            Looked::Known(reference) => return Ok(Known { reference, is_new: false }),
+            Looked::Missing { .. } if dry_run => return Ok(Known { reference: None, is_new: true }),
+            Looked::Missing { source, subject, naming } => (source, subject, naming),
         };
-        if let Some(reference) = registrar.find(&subject, text, naming).await.map_err(refused)? {
-            return Ok(Known { reference: Some(reference), is_new: false });
-        }
-        match (arguments.register, arguments.dry_run) {
-            (true, true) => Ok(Known { reference: None, is_new: true }),
-            (true, false) => {
-                let reference = registrar.register(&subject, text, naming).await.map_err(refused)?;
-                Ok(Known { reference: Some(reference), is_new: true })
-            }
-            (false, _) => {
-                let message = format!("the registry `{name}` has not this schema under `{subject}`");
-                Err(Failure::usage("produce.unregistered", message)
-                    .remedy("register it: --register; or say where it is: --subject, --registry"))
-            }
-        }
+        let bug = || Failure::new(Failing::Bug, "produce.registry", "a registry was found that takes no schemas");
+        let registrar = source.registrar().ok_or_else(bug)?;
+        let reference = registrar.register(&subject, self.text()?, naming).await.map_err(|e| refused(&e))?;
+        Ok(Known { reference: Some(reference), is_new: true })
+    }
+
+    /// The schema as registries keep it.
+    fn text(&self) -> Result<&Registered, Failure> {
+        self.text.as_ref().map_err(|why| {
+            Failure::usage("produce.schema", "the pipeline's schema can't be in a registry").remedy(*why)
+        })
     }
 
     /// The registry that is meant.
@@ -268,6 +282,17 @@ impl Subject {
                 .at("--registry")
                 .remedy(format!("say which one knows the schema: {}", known.join(", ")))),
         }
+    }
+}
+
+/// A registry's failure where schemas are put into it.
+fn refused(error: &registry::Error) -> Failure {
+    let failure = Failure::of(error.kind(), "registry", error);
+    match error.kind() {
+        Failing::Misconfigured => {
+            failure.remedy("see the registry's block in frazil.toml, --subject, and what the registry allows")
+        }
+        _ => failure,
     }
 }
 
