@@ -7,7 +7,9 @@ mod samples;
 mod schema;
 #[cfg(feature = "kafka")]
 mod topic;
+mod trial;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use model::failure::Kind;
@@ -83,25 +85,14 @@ pub(crate) async fn run(arguments: &arguments::Init, session: &mut Session<'_>) 
     let text = text(&arguments.topic, &draft, &place.table);
     let others = draft.files.iter().map(|(path, text)| (place.root.join(path), text.as_str()));
     let files: Vec<(PathBuf, &str)> = std::iter::once((place.path.clone(), text.as_str())).chain(others).collect();
-    let mut made: Vec<&Path> = Vec::new();
-    let mut written = Ok(());
-    for (path, text) in &files {
-        match write(path, text) {
-            Ok(()) => made.push(path),
-            Err(failure) => {
-                written = Err(failure);
-                break;
-            }
-        }
-    }
+    let mut made = Made::default();
+    let written = files.iter().try_for_each(|(path, text)| made.file(path, text));
     let faults = match written {
         Ok(()) => checked(&place.path, session).await,
         Err(failure) => Err(failure),
     };
     if arguments.dry_run || !matches!(&faults, Ok(faults) if faults.is_empty()) {
-        for path in made {
-            std::fs::remove_file(path).map_err(|e| Failure::io("init.file", path.display().to_string(), &e))?;
-        }
+        made.undo()?;
     }
     if let Some(first) = faults.as_ref().map_err(Failure::clone)?.first() {
         let lines: Vec<String> = faults.iter().flatten().map(ToString::to_string).collect();
@@ -147,9 +138,9 @@ fn place(
     Ok(Place { root: folder.parent().unwrap_or(&session.folder).to_owned(), name, table, path })
 }
 
-/// A TOML string; JSON's are such.
+/// A TOML string; JSON's are such, but for one character that TOML wants escaped.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 /// A pipeline file for people to go on with.
@@ -190,20 +181,55 @@ fn text(topic: &str, draft: &Draft, table: &str) -> String {
     text
 }
 
-/// Never over a file that is there.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let fault = |e: std::io::Error| Failure::io("init.file", path.display().to_string(), &e);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(fault)?;
-    }
-    match std::fs::File::create_new(path) {
-        Ok(mut file) => std::io::Write::write_all(&mut file, text.as_bytes()).map_err(fault),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(Failure::new(Kind::Misconfigured, "init.exists", "there is a file of this name already")
-                .at(path.display().to_string())
-                .remedy("choose another --name, or move the file away"))
+/// The files and folders that were made, outer folders first.
+#[derive(Debug, Default)]
+struct Made {
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+impl Made {
+    /// Writes a file, never over one that is there.
+    fn file(&mut self, path: &Path, text: &str) -> Result<(), Failure> {
+        let fault = |e: std::io::Error| Failure::io("init.file", path.display().to_string(), &e);
+        let missing: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
+        for folder in missing.into_iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
+            match std::fs::create_dir(folder) {
+                Ok(()) => self.folders.push(folder.to_owned()),
+                // Somebody else's, then.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(fault(error)),
+            }
         }
-        Err(error) => Err(fault(error)),
+        match std::fs::File::create_new(path) {
+            Ok(mut file) => {
+                self.files.push(path.to_owned());
+                std::io::Write::write_all(&mut file, text.as_bytes()).map_err(fault)
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Err(Failure::new(Kind::Misconfigured, "init.exists", "there is a file of this name already")
+                    .at(path.display().to_string())
+                    .remedy("choose another --name, or move the file away"))
+            }
+            Err(error) => Err(fault(error)),
+        }
+    }
+
+    /// Takes all of it away again. A folder that somebody put something into meanwhile stays.
+    fn undo(self) -> Result<(), Failure> {
+        let fault = |path: &Path, e: &std::io::Error| Failure::io("init.file", path.display().to_string(), e);
+        for path in &self.files {
+            std::fs::remove_file(path).map_err(|e| fault(path, &e))?;
+        }
+        for folder in self.folders.iter().rev() {
+            match std::fs::remove_dir(folder) {
+                Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
+                    return Err(fault(folder, &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -55,8 +55,7 @@ fn what_can_not_be_a_pipeline_is_said_and_nothing_is_left() {
         let (exit, document) = place.answer(&[&["init"], arguments].concat());
         assert_eq!((exit, &document["error"]["code"]), (Exit::Usage, &json!(code)), "{document}");
         assert!(document["error"]["message"].as_str().unwrap().contains(says), "{document}");
-        let left = std::fs::read_dir(place.path("pipelines")).map_or(0, Iterator::count);
-        assert_eq!(left, 0, "{arguments:?}");
+        assert!(!place.path("pipelines").exists(), "{arguments:?}");
     };
     check(&["proto/employee.proto", "--topic", "e"], "init.message", "gsr.proto.post.Employee, ");
     check(&["order.proto", "--topic", "e", "--message", "shop.Ordr"], "init.schema", "shop.Order");
@@ -161,6 +160,37 @@ fn connect_s_envelope_is_taken_off_and_its_types_are_kept() {
     let (exit, document) = init(&place, &record, &["--samples", "-", "--topic", "more", "--table", "No"]);
     assert_eq!(exit, Exit::Usage, "{document}");
     assert!(!place.path("schemas/more.json").exists() && !place.path("pipelines/more.toml").exists());
+}
+
+#[test]
+fn an_odd_name_costs_no_more_than_itself() {
+    let place = project(&[]);
+    let values = "{\"id\": 7, \"\": 1, \"_kafka_offset\": 2, \"a\u{7f}b\": 3, \"line\\nbreak\": 4, \"in\": {\"\": 1, \"ok\": 2}}\n";
+    let (exit, document) = init(&place, values, &["--samples", "-", "--topic", "odd"]);
+    assert_eq!(exit, Exit::Done, "{document}");
+    let guesses: Vec<&str> =
+        document["guesses"].as_array().unwrap().iter().map(|guess| guess.as_str().unwrap()).collect();
+    for (about, way) in
+        [("\"\": left out", "rest"), ("\"_kafka_offset\": left out", "NAME = "), ("in: without \"\"", "string")]
+    {
+        assert!(guesses.iter().any(|guess| guess.starts_with(about) && guess.contains(way)), "{about}: {guesses:?}");
+    }
+    assert_eq!(place.check(&["odd"]), (Exit::Done, Vec::new()));
+    place.write("samples/odd/a.jsonl", values);
+    place.run(&["test", "odd", "--update"]);
+    let expected: Value =
+        serde_json::from_slice(&std::fs::read(place.path("samples/odd/expected.json")).unwrap()).unwrap();
+    let row = &expected["a.jsonl:1"]["rows"][0];
+    assert_eq!(
+        (&row["id"], &row["a_b"], &row["line_break"], &row["in"]["ok"]),
+        (&json!(7), &json!(3), &json!(4), &json!(2)),
+        "{row}"
+    );
+    // A dry run leaves no folder either.
+    let place = project(&[]);
+    let (exit, document) = init(&place, values, &["--samples", "-", "--topic", "odd", "--dry-run"]);
+    assert_eq!(exit, Exit::Done, "{document}");
+    assert!(!place.path("pipelines").exists());
 }
 
 #[test]

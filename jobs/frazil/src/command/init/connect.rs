@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
+use super::trial::fault;
 use super::{Draft, quoted};
 use crate::manners::failure::Failure;
 
@@ -67,8 +68,18 @@ pub(super) fn draft(envelope: &Envelope<'_>, values: &[Value], name: &str, frami
             guesses.push(format!("{member}: left out, for another field is the column `{column}`"));
             continue;
         }
-        let from = pipeline::path::text(&["payload", member]);
-        columns.push(format!("{} = {}", super::samples::key(&column), quoted(&from)));
+        let from = quoted(&pipeline::path::text(&["payload", member]));
+        let name = super::samples::key(&column);
+        if fault(&format!("{name} = {{ from = {from}, type = \"string\" }}")).is_some() {
+            let line = format!("chosen = {{ from = {from}, type = \"string\" }}");
+            let way = match fault(&line) {
+                None => format!("to have it, write `NAME = {from}`, by a name of your choice"),
+                Some(_) => "no path leads to it".to_owned(),
+            };
+            guesses.push(format!("{}: left out, for a column can't be called so; {way}", quoted(member)));
+            continue;
+        }
+        columns.push(format!("{name} = {from}"));
         taken.push(column);
     }
     Ok(Draft {

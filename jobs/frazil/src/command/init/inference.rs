@@ -1,6 +1,6 @@
 //! What JSON values have in common, as column types.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime};
+use codec::json::TimeText;
 use pipeline::types::{Field, Type};
 use serde_json::Value;
 
@@ -8,6 +8,8 @@ use serde_json::Value;
 const MEMBERS_MAX: usize = 200;
 /// How deep a type may nest: the file's grammar takes a little more.
 const DEPTH_MAX: usize = 24;
+/// Members inside a column that a guess names.
+const NAMED_MAX: usize = 5;
 
 /// What was seen so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +22,8 @@ pub(super) enum Shape {
     /// A whole number of more.
     Large,
     Number,
-    Text(Text),
+    /// Text that every column of times takes, or that none does.
+    Text(Option<TimeText>),
     /// Of elements.
     Array(Box<Shape>),
     /// Members in the order in which they came.
@@ -32,15 +35,6 @@ pub(super) enum Shape {
 /// The least and the greatest of whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range(i64, i64);
-
-/// What all texts were.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Text {
-    Instant,
-    Local,
-    Date,
-    Plain,
-}
 
 /// What becomes of a member.
 #[derive(Debug, PartialEq)]
@@ -72,7 +66,8 @@ impl Shape {
                 (None, Some(n)) if n.fract() == 0.0 && (9.2e18..1e38).contains(&n.abs()) => Self::Large,
                 _ => Self::Number,
             },
-            Value::String(text) => Self::Text(Text::of(text)),
+            // What the decoder would not read is no time.
+            Value::String(text) => Self::Text(TimeText::of(text)),
             Value::Array(elements) => {
                 let all = elements.iter().map(|element| Self::of(element, depth));
                 Self::Array(Box::new(all.fold(Self::Nothing, Self::and)))
@@ -90,7 +85,7 @@ impl Shape {
             (Self::Whole(_) | Self::Large, Self::Large) | (Self::Large, Self::Whole(_)) => Self::Large,
             (Self::Number, Self::Whole(_) | Self::Large | Self::Number)
             | (Self::Whole(_) | Self::Large, Self::Number) => Self::Number,
-            (Self::Text(a), Self::Text(b)) => Self::Text(if a == b { a } else { Text::Plain }),
+            (Self::Text(a), Self::Text(b)) => Self::Text(a.filter(|_| a == b)),
             (Self::Array(a), Self::Array(b)) => Self::Array(Box::new(a.and(*b))),
             (Self::Object(mut a), Self::Object(b)) => {
                 for (name, shape) in b {
@@ -124,18 +119,27 @@ impl Shape {
             },
             Self::Large => of(Type::Decimal(38, 0), Some("a whole number of more than 64 bits: decimal(38, 0)")),
             Self::Number => of(Type::Double, Some("a double; where digits matter, money say, a decimal(…)")),
-            Self::Text(Text::Instant) => {
+            Self::Text(Some(TimeText::Instant)) => {
                 of(Type::Timestamptz, Some("a timestamptz, for every text is a time with an offset"))
             }
-            Self::Text(Text::Local) => {
+            Self::Text(Some(TimeText::Local)) => {
                 of(Type::Timestamp, Some("a timestamp, for every text is a time without an offset"))
             }
-            Self::Text(Text::Date) => of(Type::Date, Some("a date, for every text is one")),
-            Self::Text(Text::Plain) => of(Type::String, None),
+            Self::Text(Some(TimeText::Date)) => of(Type::Date, Some("a date, for every text is one")),
+            Self::Text(None) => of(Type::String, None),
             Self::Array(_) | Self::Object(_) => match self.nested() {
-                Some((data_type, false)) => of(data_type, None),
-                Some((data_type, true)) => {
-                    of(data_type, Some("members that are null or of several types are left out"))
+                Some((data_type, left)) if left.is_empty() => of(data_type, None),
+                Some((data_type, left)) => {
+                    let named = left.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+                    let more = match left.len().checked_sub(NAMED_MAX) {
+                        Some(more @ 1..) => format!(" and {more} more"),
+                        _ => String::new(),
+                    };
+                    let guess = format!(
+                        "without {named}{more}, which is null, of several types or without a name; type = \"string\" keeps \
+                         its whole JSON"
+                    );
+                    Column::Of { data_type, guess: Some(guess) }
                 }
                 None => {
                     let why = format!("a string with its JSON, for {values} values don't tell what is in it");
@@ -145,51 +149,40 @@ impl Shape {
         }
     }
 
-    /// The type of what is inside others, and whether something was left out; none where nothing is known of it.
-    fn nested(&self) -> Option<(Type, bool)> {
-        let plain = |data_type| Some((data_type, false));
+    /// The type of what is inside others, and the paths of what was left out; none where nothing is known of it.
+    fn nested(&self) -> Option<(Type, Vec<String>)> {
+        let plain = |data_type| Some((data_type, Vec::new()));
         match self {
             Self::Nothing | Self::Several => None,
             Self::Boolean => plain(Type::Boolean),
             Self::Whole(_) => plain(Type::Long),
             Self::Large => plain(Type::Decimal(38, 0)),
             Self::Number => plain(Type::Double),
-            Self::Text(Text::Instant) => plain(Type::Timestamptz),
-            Self::Text(Text::Local) => plain(Type::Timestamp),
-            Self::Text(Text::Date) => plain(Type::Date),
-            Self::Text(Text::Plain) => plain(Type::String),
+            Self::Text(Some(TimeText::Instant)) => plain(Type::Timestamptz),
+            Self::Text(Some(TimeText::Local)) => plain(Type::Timestamp),
+            Self::Text(Some(TimeText::Date)) => plain(Type::Date),
+            Self::Text(None) => plain(Type::String),
             Self::Array(element) => {
-                let (element, is_less) = element.nested()?;
-                Some((Type::List { element: Box::new(element), required: false }, is_less))
+                let (element, left) = element.nested()?;
+                Some((Type::List { element: Box::new(element), required: false }, left))
             }
             Self::Object(members) if members.len() > MEMBERS_MAX => None,
             Self::Object(members) => {
-                let (mut fields, mut is_less) = (Vec::new(), false);
+                let (mut fields, mut left) = (Vec::new(), Vec::new());
                 for (name, shape) in members {
-                    match shape.nested() {
-                        Some((data_type, less)) => {
-                            fields.push(Field { name: name.clone(), data_type, required: false });
-                            is_less |= less;
+                    let quoted = pipeline::path::text(&[name]);
+                    let field = |data_type| Field { name: name.clone(), data_type, required: false };
+                    // No path leads to what has no name.
+                    match shape.nested().filter(|_| !name.is_empty()) {
+                        Some((data_type, inner)) => {
+                            fields.push(field(data_type));
+                            left.extend(inner.into_iter().map(|path| format!("{quoted}.{path}")));
                         }
-                        None => is_less = true,
+                        None => left.push(quoted),
                     }
                 }
-                (!fields.is_empty()).then_some((Type::Struct(fields), is_less))
+                (!fields.is_empty()).then_some((Type::Struct(fields), left))
             }
-        }
-    }
-}
-
-impl Text {
-    fn of(text: &str) -> Self {
-        if DateTime::parse_from_rfc3339(text).is_ok() {
-            Self::Instant
-        } else if NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f").is_ok() {
-            Self::Local
-        } else if text.len() == 10 && NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok() {
-            Self::Date
-        } else {
-            Self::Plain
         }
     }
 }
@@ -241,6 +234,12 @@ mod tests {
         check("a", &[json!("2026-01-31T00:00:00.5+01:00"), json!("2026-01-31T00:00:00Z")], "timestamptz?");
         check("a", &[json!("2026-01-31T00:00:00")], "timestamp?");
         check("a", &[json!("2026-01-31T00:00:00"), json!("2026-01-31T00:00:00Z")], "string");
+        // What the decoder would refuse is text.
+        check("a", &[json!("2026-01-31T23:59:60Z")], "string");
+        check("a", &[json!("2026-1-5T1:2:3")], "string");
+        check("a", &[json!("+12026-01-31T00:00:00")], "string");
+        check("a", &[json!("2026-01-31 10:00")], "timestamp?");
+        check("a", &[json!({"": 1, "b": 2})], "struct<b: long>?");
         check("a", &[json!([1, null]), json!([])], "list<long>");
         check("a", &[json!([])], "string?");
         check("a", &[json!([{"b": 1}, {"c": "x"}]), json!([{"d": null}])], "list<struct<b: long, c: string>>?");

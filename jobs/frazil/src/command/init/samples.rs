@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::inference::{Column, Shape};
+use super::trial::Trial;
 use super::{Draft, connect, quoted};
 use crate::Session;
 use crate::manners::failure::Failure;
@@ -67,7 +68,16 @@ pub(super) fn of(values: &[Value], name: &str, framing: String) -> Result<Draft,
                     true => String::new(),
                     false => format!("from = {}, ", quoted(&pipeline::path::text(&[member]))),
                 };
-                draft.columns.push(format!("{} = {{ {from}type = {} }}", key(&name), quoted(&data_type.to_string())));
+                let data_type = data_type.to_string();
+                let line = format!("{} = {{ {from}type = {} }}", key(&name), quoted(&data_type));
+                if let Some(why) = (Trial { member, data_type: &data_type }).refused(&line) {
+                    draft
+                        .columns
+                        .push(format!("# {} is left out: its column would be a fault of this file.", quoted(member)));
+                    draft.guesses.push(format!("{}: left out: {why}", quoted(member)));
+                    continue;
+                }
+                draft.columns.push(line);
                 guess
             }
             Column::LeftOut { why } => {
