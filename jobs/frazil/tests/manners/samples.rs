@@ -224,6 +224,13 @@ fn what_can_not_be_tested_is_said_in_one_line() {
     check(&[], "decode.hex", "x.hex:2");
     place.write("samples/p/x.hex", "{\"value\": \"\"}\n");
     check(&[], "test.samples", "x.hex:1");
+    std::fs::remove_file(place.path("samples/p/x.hex")).unwrap();
+    for (member, says) in [("\"valeu\": \"e30=\"", "`valeu`"), ("\"value\": \"e30=\", \"offset\": \"7\"", "`offset`")] {
+        place.write("samples/p/x.records.jsonl", format!("{{\"value\": \"e30=\"}}\n{{{member}}}\n"));
+        check(&[], "decode.line", "x.records.jsonl:2");
+        check(&[], "decode.line", says);
+    }
+    std::fs::remove_file(place.path("samples/p/x.records.jsonl")).unwrap();
     place.write("samples/p/x.hex", "7b7d");
     place.write("samples/p/expected.json", "{\"x.hex:1\": {\"row\": 1}}");
     check(&[], "test.expected", "expected.json:1:");

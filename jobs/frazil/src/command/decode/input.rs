@@ -38,6 +38,51 @@ const OTHERWISE: &str = "give it with --hex, --base64 or --file, whichever it is
 const LINES: &str =
     "give a value a line in hexadecimal (or base64 with --base64 -), or an object with a base64 `value`";
 
+/// What records of events have, and dead letters. Another member is a mistake: the value that a misspelled one was to be would be null,
+/// and the record a tombstone.
+const MEMBERS: [&str; 25] = [
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestampType",
+    "key",
+    "value",
+    "headers",
+    "keySchemaMetadata",
+    "valueSchemaMetadata",
+    "schema",
+    "pipeline_id",
+    "minute",
+    "source",
+    "timestamp_ms",
+    "timestamp_type",
+    "schema_id",
+    "class",
+    "part",
+    "path",
+    "message",
+    "ordinal",
+    "table",
+    "staged",
+    "row",
+];
+
+/// How the lines of dead-letter objects name their schema.
+const LETTER: &str = "frazil.stored.dead_letter/";
+
+type Is = fn(&Value) -> bool;
+
+/// What says where and when a record was, and what that is.
+const PLACES: [(&str, Is, &str); 6] = [
+    ("topic", Value::is_string, "text"),
+    ("partition", Value::is_i64, "whole number"),
+    ("offset", Value::is_i64, "whole number"),
+    ("timestamp", Value::is_i64, "whole number"),
+    ("timestamp_ms", Value::is_i64, "whole number"),
+    ("timestampType", Value::is_string, "text"),
+];
+
 /// Hexadecimal digits; white space between them is as good as none.
 pub(super) fn hex(text: &str) -> Result<Vec<u8>, Failure> {
     let digits: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
@@ -82,6 +127,21 @@ pub(crate) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
     }
     let fault = |what: &str| Failure::usage("decode.line", what).remedy(LINES);
     let record: Value = serde_json::from_str(text).map_err(|_| fault("neither a value nor a JSON object"))?;
+    // A dead letter that a later frazil wrote may say more.
+    let is_letter = record.get("schema").and_then(Value::as_str).is_some_and(|of| of.starts_with(LETTER));
+    let mut names = record.as_object().into_iter().flat_map(|members| members.keys());
+    if let Some(name) = names.find(|name| !is_letter && !MEMBERS.contains(&name.as_str())) {
+        return Err(fault(&format!("a record has no member `{name}`")));
+    }
+    // Its record's value is null there, and says nothing.
+    if record.get("row").is_some_and(|row| !row.is_null()) {
+        return Err(fault("it is a row that a table did not take, and no record"));
+    }
+    for (name, is, what) in PLACES {
+        if record.get(name).is_some_and(|value| !value.is_null() && !is(value)) {
+            return Err(fault(&format!("`{name}` is no {what}")));
+        }
+    }
     let bytes = |name: &str| match record.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(value)) => base64(value).map(Some),
@@ -94,10 +154,12 @@ pub(crate) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
     };
     let headers = headers.ok_or_else(|| fault("`headers` are neither an event's nor a dead letter's"))?;
     let said = |of: &str| {
-        let said = |name: &str| record.get(of)?.get(name)?.as_str().map(str::to_owned);
-        said("dataFormat").zip(said("schemaId"))
+        let Some(metadata) = record.get(of).filter(|metadata| !metadata.is_null()) else { return Ok(None) };
+        let said = |name: &str| metadata.get(name)?.as_str().map(str::to_owned);
+        let both = said("dataFormat").zip(said("schemaId"));
+        both.map(Some).ok_or_else(|| fault(&format!("`{of}` has no `dataFormat` and `schemaId`")))
     };
-    let (unwrapped, unwrapped_key) = (said("valueSchemaMetadata"), said("keySchemaMetadata"));
+    let (unwrapped, unwrapped_key) = (said("valueSchemaMetadata")?, said("keySchemaMetadata")?);
     Ok(Record { key, value, headers, unwrapped, unwrapped_key })
 }
 
@@ -162,6 +224,9 @@ mod tests {
         };
         check(r#"{"key":"aw==","value":"CA==","headers":[{"a":[-1,0]},{"a":null}]}"#);
         check(r#"{"key":"aw==","value":"CA==","headers":[["a","/wA="],["a",null]]}"#);
+        // A dead letter may have members of a later version.
+        let letter = r#"{"schema":"frazil.stored.dead_letter/1","value":"CA==","later":[1]}"#;
+        assert_eq!(line(letter.as_bytes(), Encoding::Hex).unwrap().value.as_deref(), Some(&[8][..]));
         for headers in [r#"{"a":[1]}"#, "[1]", r#"[{"a":[256]}]"#, r#"[["a"]]"#, r#"[["a","*"]]"#] {
             assert!(line(format!("{{\"headers\":{headers}}}").as_bytes(), Encoding::Hex).is_err(), "{headers}");
         }
@@ -186,6 +251,12 @@ mod tests {
             ("{\"value\":1}", Encoding::Hex),
             ("{\"value\":\"*\"}", Encoding::Hex),
             ("{", Encoding::Hex),
+            ("{\"valeu\":\"CA==\"}", Encoding::Hex),
+            ("{\"value\":\"CA==\",\"Key\":\"aw==\"}", Encoding::Hex),
+            ("{\"value\":\"CA==\",\"offset\":\"1\"}", Encoding::Hex),
+            ("{\"value\":\"CA==\",\"topic\":1}", Encoding::Hex),
+            ("{\"value\":null,\"row\":{\"id\":1}}", Encoding::Hex),
+            ("{\"value\":\"CA==\",\"valueSchemaMetadata\":{\"dataFormat\":\"AVRO\"}}", Encoding::Hex),
         ] {
             assert!(line(text.as_bytes(), encoding).is_err(), "{text}");
         }
