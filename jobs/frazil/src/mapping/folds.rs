@@ -2,9 +2,11 @@
 
 #![expect(clippy::disallowed_methods, reason = "real brokers are waited for in real time; no simulation comes here")]
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fold::Fold;
+use fold::{Fold, Report};
+use model::coverage::Filtered;
 use model::failure::Kind;
 
 use super::Shared;
@@ -24,6 +26,47 @@ pub(crate) struct Folded {
     pub(crate) rows_added: u64,
     pub(crate) time: Duration,
     pub(crate) failure: Option<Failure>,
+    /// What made no row, by table.
+    without: BTreeMap<String, Without>,
+}
+
+/// Records that made no row of a table, or none any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Without {
+    /// By choice, by reason.
+    pub(crate) filtered: BTreeMap<Filtered, u64>,
+    pub(crate) dead_letters: u64,
+    /// Rows that were there, by their coordinate or by their key.
+    pub(crate) duplicates: u64,
+}
+
+impl Folded {
+    fn add(&mut self, report: &Report) {
+        self.folds += report.runs;
+        for table in &report.tables {
+            self.rows_added += table.rows_added;
+            let without = self.without.entry(table.name.clone()).or_default();
+            for (why, records) in &table.filtered {
+                *without.filtered.entry(*why).or_default() += records;
+            }
+            without.dead_letters += table.dead_letters;
+            without.duplicates += table.duplicates;
+        }
+    }
+
+    /// What made no row. Of such records the ledgers of several tables tell the same, and one that was made late tells less.
+    pub(crate) fn without(&self) -> Without {
+        let mut most = Without::default();
+        for table in self.without.values() {
+            for (why, records) in &table.filtered {
+                let known = most.filtered.entry(*why).or_default();
+                *known = (*known).max(*records);
+            }
+            most.dead_letters = most.dead_letters.max(table.dead_letters);
+            most.duplicates = most.duplicates.max(table.duplicates);
+        }
+        most
+    }
 }
 
 /// Folds on the pipeline's triggers until all pollers have ended, and then what is left.
@@ -58,8 +101,7 @@ pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize, elsewhere: boo
             folded.time += started.elapsed();
             let (failure, is_partial) = match &outcome {
                 Ok(report) => {
-                    folded.folds += report.runs;
-                    folded.rows_added += report.tables.iter().map(|table| table.rows_added).sum::<u64>();
+                    folded.add(report);
                     let is_partial = report.tables.iter().any(|table| table.failure.is_none());
                     (command::fold::failed_table(report), is_partial)
                 }
@@ -102,5 +144,30 @@ pub(super) fn folds(fold: &Fold, shared: &Shared, pollers: usize, elsewhere: boo
             }
         }
         std::thread::park_timeout(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fold::TableReport;
+
+    use super::*;
+
+    #[test]
+    fn what_made_no_row_is_added_up_and_counted_once_for_all_tables() {
+        let table = |name: &str, tombstones, dead_letters| TableReport {
+            name: name.to_owned(),
+            filtered: BTreeMap::from([(Filtered::Tombstone, tombstones), (Filtered::Filter, 1)]),
+            dead_letters,
+            duplicates: 2,
+            rows_added: 5,
+            ..TableReport::default()
+        };
+        let mut folded = Folded::default();
+        folded.add(&Report { runs: 1, tables: vec![table("a", 3, 1)], ..Report::default() });
+        folded.add(&Report { runs: 1, tables: vec![table("a", 1, 0), table("b", 2, 4)], ..Report::default() });
+        assert_eq!((folded.folds, folded.rows_added), (2, 15));
+        let filtered = BTreeMap::from([(Filtered::Tombstone, 4), (Filtered::Filter, 2)]);
+        assert_eq!(folded.without(), Without { filtered, dead_letters: 4, duplicates: 4 });
     }
 }

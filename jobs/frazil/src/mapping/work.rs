@@ -11,6 +11,7 @@ use fold::Fold;
 use ingest::{Ingest, IngestConfig};
 use kafka::Consumer;
 use kafka::consumer::{Place, Says};
+use model::coverage::Filtered;
 use model::failure::Kind;
 use model::id::PipelineId;
 use model::verdict::Origin;
@@ -20,7 +21,7 @@ use serde::Serialize;
 use staging::store::Store;
 
 use super::endpoint::{Endpoint, Target};
-use super::folds::folds;
+use super::folds::{Without, folds};
 use super::function::Function;
 use super::poller::Poller;
 use super::{Readiness, Settings, Shared, partitions};
@@ -73,6 +74,12 @@ pub(crate) struct Outcome {
     failed_invocations: u64,
     folds: u64,
     rows_added: u64,
+    /// Records that made no row by choice, by reason.
+    filtered: BTreeMap<Filtered, u64>,
+    /// Records in dead letters.
+    dead_letters: u64,
+    /// Rows that were there already.
+    duplicates: u64,
     rows_in_table: u64,
     seconds: f64,
     /// Seconds of all threads together.
@@ -90,15 +97,28 @@ struct Spent {
 impl Outcome {
     pub(crate) fn human(&self) -> String {
         let Spent { fetch, form, ingest, fold } = self.spent;
+        let words = |why: &Filtered| match why {
+            Filtered::Filter => "by the filter",
+            Filtered::Explode => "with nothing to explode",
+            Filtered::Tombstone => "as tombstones",
+        };
+        let mut filtered: Vec<String> =
+            self.filtered.iter().map(|(why, records)| format!("{records} {}", words(why))).collect();
+        if filtered.is_empty() {
+            filtered.push("0".to_owned());
+        }
         format!(
-            "{} records in {} invocations ({} failed and were tried again), {} folds; {} rows added, {} in the table\n{:.1} s: \
-             waiting for records {fetch:.1} s, forming events {form:.1} s, ingest {ingest:.1} s, folds {fold:.1} s",
+            "{} records in {} invocations ({} failed and were tried again), {} folds; {} rows added, {} in the table\n\
+             filtered: {}; dead letters: {}; duplicates: {}\n{:.1} s: waiting for records {fetch:.1} s, forming events {form:.1} s, ingest {ingest:.1} s, folds {fold:.1} s",
             self.records,
             self.invocations,
             self.failed_invocations,
             self.folds,
             self.rows_added,
             self.rows_in_table,
+            filtered.join(", "),
+            self.dead_letters,
+            self.duplicates,
             self.seconds
         )
     }
@@ -208,7 +228,11 @@ impl Work {
             return Err(Failure::interrupted(message));
         }
         let of = |nanos: &AtomicU64| Duration::from_nanos(nanos.load(Ordering::Relaxed)).as_secs_f64();
+        let Without { filtered, dead_letters, duplicates } = folded.without();
         Ok(Outcome {
+            filtered,
+            dead_letters,
+            duplicates,
             pipeline: self.pipeline.name.clone(),
             records: stored,
             invocations: shared.invocations.load(Ordering::Relaxed),
