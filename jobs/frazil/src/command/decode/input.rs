@@ -38,6 +38,10 @@ const OTHERWISE: &str = "give it with --hex, --base64 or --file, whichever it is
 const LINES: &str =
     "give a value a line in hexadecimal (or base64 with --base64 -), or an object with a base64 `value`";
 
+/// What may stand in an object.
+const RECORD: &str = "name it as events and dead letters do: value, key, headers, topic, partition, offset, timestamp, \
+                      valueSchemaMetadata, keySchemaMetadata";
+
 /// What records of events have, and dead letters. Another member is a mistake: the value that a misspelled one was to be would be null,
 /// and the record a tombstone.
 const MEMBERS: [&str; 25] = [
@@ -131,7 +135,7 @@ pub(crate) fn line(line: &[u8], encoding: Encoding) -> Result<Record, Failure> {
     let is_letter = record.get("schema").and_then(Value::as_str).is_some_and(|of| of.starts_with(LETTER));
     let mut names = record.as_object().into_iter().flat_map(|members| members.keys());
     if let Some(name) = names.find(|name| !is_letter && !MEMBERS.contains(&name.as_str())) {
-        return Err(fault(&format!("a record has no member `{name}`")));
+        return Err(Failure::usage("decode.line", format!("a record has no member `{name}`")).remedy(RECORD));
     }
     // Its record's value is null there, and says nothing.
     if record.get("row").is_some_and(|row| !row.is_null()) {
