@@ -128,7 +128,7 @@ fn ranged<T: TryFrom<i128>>(value: &Json) -> Result<T, Misfit> {
         Unfit::Larger => Misfit::new("it is out of range"),
         Unfit::NoNumber | Unfit::Finer => wrong("a whole number", value),
     })?;
-    T::try_from(number).map_err(|_| Misfit::new(format!("{number} is out of range")))
+    T::try_from(number).map_err(|_| Misfit::new("it is out of range"))
 }
 
 /// The words for those numbers that JSON has no digits for.

@@ -249,8 +249,10 @@ impl<'a> Making<'a> {
             let made = match (given, field.custom_attributes.get(DEFAULT)) {
                 (Some(value), _) => self.value(&field.schema, value, namespace, depth),
                 (None, Some(default)) => {
-                    let making = Making { is_default: true, ..*self };
-                    making.value(&field.schema, &Json::from(default), namespace, depth)
+                    let default = Json::from(default);
+                    let left = Cell::new(union::tries(&default));
+                    let making = Making { names: self.names, is_default: true, left: &left };
+                    making.value(&field.schema, &default, namespace, depth)
                 }
                 // What may be null is left out as null is.
                 (None, None) => match self.value(&field.schema, &Json::Null, namespace, depth) {
