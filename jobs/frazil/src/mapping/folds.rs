@@ -36,7 +36,7 @@ pub(crate) struct Without {
     /// By choice, by reason.
     pub(crate) filtered: BTreeMap<Filtered, u64>,
     pub(crate) dead_letters: u64,
-    /// Rows that were there, by their coordinate or by their key.
+    /// Records whose coordinate had come before, and rows whose key was there.
     pub(crate) duplicates: u64,
 }
 

@@ -78,7 +78,7 @@ pub(crate) struct Outcome {
     filtered: BTreeMap<Filtered, u64>,
     /// Records in dead letters.
     dead_letters: u64,
-    /// Rows that were there already.
+    /// Records whose coordinate had come before, and rows whose key was there.
     duplicates: u64,
     rows_in_table: u64,
     seconds: f64,
