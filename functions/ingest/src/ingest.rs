@@ -19,7 +19,7 @@ use crate::Error;
 use crate::plan::Scratch;
 use crate::schemas::{Known, Schemas};
 use crate::tables::{KeyMaking, Making, Tables};
-use crate::versions::Versions;
+use crate::versions::{Met, Versions};
 use crate::writers::{Of, Writers};
 
 /// How a column names the record's timestamp as its source.
@@ -30,10 +30,10 @@ pub(crate) const TIMESTAMP_SOURCE: &str = "@timestamp";
 pub struct KeyConfig {
     /// The pipeline of keys in the place of values: [`Pipeline::of_key`].
     pub pipeline: Pipeline,
-    /// The schema of the keys.
-    pub schema: Schema,
+    /// The schema of the keys, and what else is known of it.
+    pub own: Own,
     /// The columns that they fill.
-    pub columns: columns::Columns,
+    pub columns: columns::Tables,
 }
 
 /// What [`Ingest`] is made of.
@@ -79,9 +79,9 @@ impl IngestConfig {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let own = Own::alone(Schema::of(&pipeline)?);
-        let key_schema = pipeline.of_key().map(|of_key| Schema::of(&of_key)).transpose()?;
+        let own_key = pipeline.of_key().map(|of_key| Schema::of(&of_key).map(Own::alone)).transpose()?;
         let registries = Registries::new(Vec::new(), Arc::clone(&clock), Limits::default());
-        Self::of(pipeline, own, key_schema, Arc::new(registries), pipeline_id, store, clock)
+        Self::of(pipeline, own, own_key, Arc::new(registries), pipeline_id, store, clock)
     }
 
     /// The same for records in whatever framing, and a schema wherever it is kept: registries of the environment are asked for the
@@ -116,30 +116,30 @@ impl IngestConfig {
     ) -> Result<Self, Error> {
         let salt = crate::salt(&pipeline, environment, variable)?;
         let own = crate::own_schema(&pipeline, &registries).await?;
-        let key_schema = match pipeline.of_key() {
-            Some(of_key) => Some(crate::own_schema(&of_key, &registries).await?.schema),
+        let own_key = match pipeline.of_key() {
+            Some(of_key) => Some(crate::own_schema(&of_key, &registries).await?),
             None => None,
         };
-        Ok(Self::of(pipeline, own, key_schema, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
+        Ok(Self::of(pipeline, own, own_key, Arc::new(registries), pipeline_id, store, clock)?.salted(salt))
     }
 
     fn of(
         pipeline: Pipeline,
         own: Own,
-        key_schema: Option<Schema>,
+        own_key: Option<Own>,
         registries: Arc<Registries>,
         pipeline_id: PipelineId,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let mut digests = BTreeMap::from([("value".to_owned(), own.schema.digest())]);
-        digests.extend(key_schema.iter().map(|schema| ("key".to_owned(), schema.digest())));
+        digests.extend(own_key.iter().map(|own| ("key".to_owned(), own.schema.digest())));
         let pipeline_file_hash = pipeline::hash::of(&pipeline, &digests)?;
-        let (pipeline, keys) = match (pipeline.of_key(), key_schema) {
-            (Some(of_key), Some(schema)) => {
-                let planned = columns::plan_keys(&schema, &pipeline, &of_key);
+        let (pipeline, keys) = match (pipeline.of_key(), own_key) {
+            (Some(of_key), Some(own)) => {
+                let planned = columns::plan_keys(&own, &pipeline, &of_key);
                 let (columns, typed) = planned.map_err(|faults| Error::Columns { faults })?;
-                (typed, Some(KeyConfig { pipeline: of_key, schema, columns }))
+                (typed, Some(KeyConfig { pipeline: of_key, own, columns }))
             }
             _ => (pipeline, None),
         };
@@ -169,7 +169,9 @@ impl IngestConfig {
 
 /// What keys are read by.
 pub(crate) struct Keys {
-    pub(crate) config: KeyConfig,
+    /// That of keys in the place of values.
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) schema: Schema,
     pub(crate) schemas: Schemas,
 }
 
@@ -218,29 +220,33 @@ impl Ingest {
             salt,
             origin,
         } = config;
-        let key = keys.as_ref().map(|keys| KeyMaking {
-            reader: keys.schema.reader(),
-            schema: keys.schema.clone(),
-            columns: keys.columns.clone(),
-        });
-        let schema = own.schema.clone();
-        let judged = columns::Versions::new(&pipeline, own, columns);
-        let united = United::of(judged.own());
-        let making = Making::new(Arc::clone(judged.own()), schema, united, key.map(Arc::new), salt);
-        let of_key = |config: KeyConfig| Keys {
-            schemas: Schemas::new(Arc::clone(&registries), config.pipeline.value.format),
-            config,
+        let met = |pipeline: &Arc<Pipeline>, own: Own, columns: columns::Tables| {
+            let schema = own.schema.clone();
+            Met::new(Arc::clone(pipeline), schema, columns::Versions::new(pipeline, own, columns))
         };
+        let mut key = None;
+        let mut met_keys = None;
+        let keys = keys.map(|KeyConfig { pipeline, own, columns }| {
+            let (pipeline, schema) = (Arc::new(pipeline), own.schema.clone());
+            let met = met_keys.insert(met(&pipeline, own, columns));
+            let (own, united) = (Arc::clone(met.own()), United::of(met.own()));
+            key = Some(Arc::new(KeyMaking { schema: schema.clone(), own, united }));
+            let schemas = Schemas::new(Arc::clone(&registries), pipeline.value.format);
+            Keys { pipeline, schema, schemas }
+        });
+        let (pipeline, schema) = (Arc::new(pipeline), own.schema.clone());
+        let values = met(&pipeline, own, columns);
+        let making = Making::new(Arc::clone(values.own()), schema, United::of(values.own()), key, salt);
         let ingest = Self {
-            keys: keys.map(of_key),
+            keys,
             schemas: Schemas::new(registries, pipeline.value.format),
-            pipeline: Arc::new(pipeline),
+            pipeline,
             pipeline_id,
             pipeline_file_hash,
             apply_sequence,
             store,
             clock,
-            versions: Mutex::new(Versions::new(Arc::new(making), judged)),
+            versions: Mutex::new(Versions::new(Arc::new(making), values, met_keys)),
             origin,
             scratch: Mutex::default(),
         };
@@ -265,23 +271,32 @@ impl Ingest {
 
     /// What rows are made by once the columns of these schemas are there, where the pipeline adds such. A schema whose fields
     /// can't be columns is taken out: its records are dead letters.
-    pub(crate) fn making(&self, known: &mut Known) -> Arc<Making> {
-        self.versions.lock().unwrap_or_else(PoisonError::into_inner).meet(&self.pipeline, known)
+    pub(crate) fn making(&self, known: &mut Known, known_keys: &mut Known) -> Arc<Making> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner).meet(known, known_keys)
     }
 
     /// Judges what was registered since, where records name a version that has no verdict: it must not depend on which comes first.
-    pub(crate) async fn judge_newer(&self, known: &Known) -> Result<(), Error> {
+    pub(crate) async fn judge_newer(&self, known: &Known, known_keys: &Known) -> Result<(), Error> {
         let versions = || self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(own) = versions().unjudged(&self.pipeline, known) else { return Ok(()) };
-        let listed = self.schemas.versions(&self.pipeline, &own).await?;
-        versions().judge(&self.pipeline, &listed);
+        let unjudged = versions().values().unjudged(known);
+        if let Some(own) = unjudged {
+            let listed = self.schemas.versions(&self.pipeline, &own).await?;
+            versions().values().judge(&listed);
+        }
+        let unjudged = versions().keys().and_then(|keys| keys.unjudged(known_keys));
+        if let (Some(own), Some(Keys { pipeline, schemas, .. })) = (unjudged, &self.keys) {
+            let listed = schemas.versions(pipeline, &own).await?;
+            if let Some(keys) = versions().keys() {
+                keys.judge(&listed);
+            }
+        }
         Ok(())
     }
 
     fn new_scratch(&self) -> Result<Scratch, Error> {
-        let making = self.making(&mut Known::new());
+        let making = self.making(&mut Known::new(), &mut Known::new());
         let writers = Writers::new(&self.pipeline, &making.schema, Of::Value)?;
-        let keys = self.keys.as_ref().map(|keys| Writers::new(&keys.config.pipeline, &keys.config.schema, Of::Key));
+        let keys = self.keys.as_ref().map(|keys| Writers::new(&keys.pipeline, &keys.schema, Of::Key));
         Ok(Scratch::new(writers, keys.transpose()?, Tables::new(making, Arc::clone(&self.pipeline))?))
     }
 }

@@ -81,11 +81,11 @@ impl Ingest {
         let event = reader.read(body)?;
         let source = self.check(&event)?;
         let (mut known, _) = self.schemas.remembered(&named(writers, &event));
-        let known_keys = match (keys.as_ref(), &self.keys) {
+        let mut known_keys = match (keys.as_ref(), &self.keys) {
             (Some(writers), Some(keys)) => keys.schemas.remembered(&writers.references(&event)).0,
             _ => Known::new(),
         };
-        self.prepare(&mut known, writers, keys.as_mut(), tables)?;
+        self.prepare((&mut known, &mut known_keys), writers, keys.as_mut(), tables)?;
         let known = (&known, &known_keys);
         let staged = self.plan_event(&event, &source, known, (writers, keys.as_mut()), tables, minute)?;
         // After a failure rows of it may be left behind: those buffers are not kept.
@@ -108,16 +108,16 @@ impl Ingest {
         // Boxed, for it holds the futures of the registries.
         let asked = Box::pin(async {
             let known = self.schemas.look_up(&named, is_unwrapped).await?;
-            self.judge_newer(&known).await?;
             let known_keys = match &of_keys {
                 Some((schemas, named)) => schemas.look_up(named, is_unwrapped).await?,
                 None => Known::new(),
             };
+            self.judge_newer(&known, &known_keys).await?;
             Ok::<_, Error>((known, known_keys))
         });
         let late = |_| Error::NoAnswer { waited_ms: u64::try_from(within.as_millis()).unwrap_or(u64::MAX) };
-        let (mut known, known_keys) = tokio::time::timeout(within, asked).await.map_err(late)??;
-        self.prepare(&mut known, writers, keys.as_mut(), tables)?;
+        let (mut known, mut known_keys) = tokio::time::timeout(within, asked).await.map_err(late)??;
+        self.prepare((&mut known, &mut known_keys), writers, keys.as_mut(), tables)?;
         let known = (&known, &known_keys);
         let staged = self.plan_event(&event, &source, known, (writers, keys.as_mut()), tables, minute)?;
         self.keep(scratch);
@@ -127,12 +127,12 @@ impl Ingest {
     /// Makes sure that the columns are there of all that the event's records are written with.
     fn prepare(
         &self,
-        known: &mut Known,
+        (known, known_keys): (&mut Known, &mut Known),
         writers: &mut Writers,
         keys: Option<&mut Writers>,
         tables: &mut Tables,
     ) -> Result<(), Error> {
-        let making = self.making(known);
+        let making = self.making(known, known_keys);
         if !Arc::ptr_eq(tables.making(), &making) {
             *tables = Tables::new(making, Arc::clone(&self.pipeline))?;
             writers.forget();
@@ -200,8 +200,14 @@ impl Ingest {
                 };
                 covered.add(&record, &fate);
                 if let Fate::Dead(rejected) = fate {
-                    let schema_id = if is_bare { None } else { writers.schema_id(&record) };
-                    letters.push(self.letter(source, minute, &record, schema_id, rejected));
+                    let (part, rejected) = part(rejected);
+                    let schema_id = match (part, &keys) {
+                        (Part::Key, Some(keys)) => keys.schema_id(&record),
+                        (Part::Key, None) => record.key_schema().and_then(|said| said.schema_id.clone()),
+                        (Part::Value, _) if is_bare => None,
+                        (Part::Value, _) => writers.schema_id(&record),
+                    };
+                    letters.push(self.letter(source, minute, &record, schema_id, part, rejected));
                 }
             }
             covered.finish(source, &partition, &mut coverage)?;
@@ -258,14 +264,9 @@ impl Ingest {
         minute: Minute,
         record: &Record<'_>,
         schema_id: Option<String>,
+        part: Part,
         rejected: Rejected,
     ) -> DeadLetter {
-        // The key is a part of its own. Headers and the record's own fields are named by their source.
-        let (part, path) = match rejected.path.strip_prefix("@key") {
-            Some("") => (Part::Key, String::new()),
-            Some(inner) if inner.starts_with('.') => (Part::Key, inner.trim_start_matches('.').to_owned()),
-            _ => (Part::Value, rejected.path),
-        };
         DeadLetter {
             schema: Tag::of::<DeadLetter>(),
             pipeline_id: self.pipeline_id.clone(),
@@ -285,7 +286,7 @@ impl Ingest {
             schema_id,
             class: class(rejected.class),
             part,
-            path,
+            path: rejected.path,
             message: rejected.message,
             ordinal: None,
             table: None,
@@ -312,6 +313,17 @@ impl Ingest {
             columns: Vec::new(),
         }
     }
+}
+
+/// The part of its record that a rejection is about, and the rejection with its path there. The key is a part of its own; headers
+/// and the record's own fields are named by their source.
+fn part(rejected: Rejected) -> (Part, Rejected) {
+    let (part, path) = match rejected.path.strip_prefix("@key") {
+        Some("") => (Part::Key, String::new()),
+        Some(inner) if inner.starts_with('.') => (Part::Key, inner.trim_start_matches('.').to_owned()),
+        _ => return (Part::Value, rejected),
+    };
+    (part, Rejected { path, ..rejected })
 }
 
 /// The schemas that an event's records name.

@@ -147,7 +147,7 @@ pub async fn own_schema(pipeline: &Pipeline, registries: &Registries) -> Result<
         .and_then(|written| written.schema(Message::Unsaid, message.as_deref()))
         .map_err(|rejected| unusable(rejected.message))?;
     let versions = versions(pipeline, &schema, registries).await?;
-    Ok(Own { schema, versions })
+    Ok(Own::new(schema, versions))
 }
 
 /// The newest versions of the pipeline's schema that its registry lists, the newest first; none where it is in no registry. What can't

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::FieldRef;
-use codec::columns::{self, Arrangement, Columns, Reading, United};
-use codec::payload::{Decoder, Filter, Reader, Schema};
+use codec::columns::{self, Arrangement, Reading, United};
+use codec::payload::{Decoder, Filter, Schema};
 use codec::routing::{self, Router};
 use codec::texts::Texts;
 use codec::{Class, Rejected};
@@ -50,13 +50,13 @@ pub(crate) struct Making {
     salt: Option<Secret>,
 }
 
-/// What reads keys.
-#[derive(Debug)]
+/// What reads keys: as of values, the pipeline's own schema of them, what such are read as, and the columns of that and of the versions
+/// that were met.
+#[derive(Clone, Debug)]
 pub(crate) struct KeyMaking {
-    pub(crate) reader: Reader,
-    /// The pipeline's own.
     pub(crate) schema: Schema,
-    pub(crate) columns: Columns,
+    pub(crate) own: Arc<Reading>,
+    pub(crate) united: United,
 }
 
 impl Making {
@@ -67,12 +67,16 @@ impl Making {
         key: Option<Arc<KeyMaking>>,
         salt: Option<Secret>,
     ) -> Self {
-        let columns = &united.tables;
+        let (mut columns, mut former) = (united.tables.clone(), united.former.clone());
+        if let Some(key) = &key {
+            columns.tell_keys(&key.united.tables.columns);
+            former.extend(columns::former_of_keys(&key.united.former));
+        }
         let column = |column: &columns::Column| footer::Column {
             name: column.name.clone(),
             source: column.source.clone(),
             source_name: column.source_name.clone(),
-            former: united.former.get(&column.source).cloned().unwrap_or_default(),
+            former: former.get(&column.source).cloned().unwrap_or_default(),
             data_type: column.data_type.to_string(),
             required: columns.requires(&column.name),
         };
@@ -91,6 +95,18 @@ impl Making {
         }))
     }
 
+    /// The same of another version of the keys' schema.
+    pub(crate) fn with_key(&self, reading: &Reading, judged: &columns::Versions) -> Result<Option<Self>, Rejected> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let mut united = key.united.clone();
+        united.add(reading)?;
+        judged.name(&mut united);
+        Ok((united != key.united).then(|| {
+            let key = Arc::new(KeyMaking { united, ..KeyMaking::clone(key) });
+            Self::new(Arc::clone(&self.own), self.schema.clone(), self.united.clone(), Some(key), self.salt.clone())
+        }))
+    }
+
     fn target(&self, table: &str) -> Result<Target, Error> {
         let columns = self.united.tables.of(unqualified(table));
         let decoding = self.decoding(table, &self.own, &self.schema)?;
@@ -98,17 +114,25 @@ impl Making {
         // The other fields of a record are always there.
         let timestamp_required = columns.columns.iter().any(|c| c.required && c.source == TIMESTAMP_SOURCE);
         let keys = match &self.key {
-            Some(key) => Some(KeyLane::new(&key.columns, self.key_decodings(key, &key.schema)?)),
+            Some(key) => {
+                let decodings = self.key_decodings(key, &key.own, &key.schema)?;
+                Some(KeyLane::new(&key.united.tables.columns, decodings))
+            }
             None => None,
         };
         Ok(Target::new(table.to_owned(), decoding, texts, keys, timestamp_required))
     }
 
     /// What tries keys that were written with a schema, and what reads them.
-    fn key_decodings(&self, key: &KeyMaking, writer: &Schema) -> Result<[Decoding; 2], codec::Error> {
+    fn key_decodings(
+        &self,
+        key: &KeyMaking,
+        reading: &Reading,
+        writer: &Schema,
+    ) -> Result<[Decoding; 2], codec::Error> {
         let decoding = || {
-            let decoder = key.reader.decoder(writer, &key.columns, self.salt.as_ref())?;
-            Ok::<_, codec::Error>(Decoding { decoder, arrangement: None })
+            let decoder = reading.reader.decoder(writer, &reading.tables.columns, self.salt.as_ref())?;
+            Ok::<_, codec::Error>(Decoding { decoder, arrangement: key.united.arrangement(reading, "") })
         };
         Ok([decoding()?, decoding()?])
     }
@@ -118,7 +142,7 @@ impl Making {
         let table = unqualified(table);
         Ok(Decoding {
             decoder: reading.reader.decoder(writer, reading.tables.of(table), self.salt.as_ref())?,
-            arrangement: Some(self.united.arrangement(reading, table)),
+            arrangement: self.united.arrangement(reading, table),
         })
     }
 
@@ -141,28 +165,21 @@ fn unqualified(table: &str) -> &str {
     table.rsplit_once('.').map_or(table, |(_, name)| name)
 }
 
-/// What reads the payloads of a writer into columns of its own, and how these stand in the table's: as they are, where nothing is said.
+/// What reads the payloads of a writer into columns of its own, and how these stand in the table's.
 pub(crate) struct Decoding {
     pub(crate) decoder: Decoder,
-    arrangement: Option<Arrangement>,
+    arrangement: Arrangement,
 }
 
 impl Decoding {
     /// The table's columns.
     pub(crate) fn fields(&self) -> Vec<FieldRef> {
-        match &self.arrangement {
-            Some(arrangement) => arrangement.fields().to_vec(),
-            None => self.decoder.schema().fields().to_vec(),
-        }
+        self.arrangement.fields().to_vec()
     }
 
     /// The rows since the last batch, in the table's columns.
     pub(crate) fn finish(&mut self) -> Result<Vec<ArrayRef>, codec::Error> {
-        let batch = self.decoder.finish()?;
-        match &self.arrangement {
-            Some(arrangement) => arrangement.of(&batch),
-            None => Ok(batch.columns().to_vec()),
-        }
+        self.arrangement.of(&self.decoder.finish()?)
     }
 }
 
@@ -175,6 +192,13 @@ struct Writer {
     router: Option<Router>,
 }
 
+/// A schema that keys are written with, and what they are read as.
+struct KeyWriter {
+    digest: String,
+    schema: Schema,
+    reading: Arc<Reading>,
+}
+
 /// The tables of one event at a time.
 pub(crate) struct Tables {
     making: Arc<Making>,
@@ -183,8 +207,8 @@ pub(crate) struct Tables {
     only: Option<String>,
     /// What payloads are written with; the pipeline's own schema first.
     writers: Vec<Writer>,
-    /// The same of keys, with their digests.
-    key_writers: Vec<(String, Schema)>,
+    /// The same of keys.
+    key_writers: Vec<KeyWriter>,
     /// Decoders of other writers than the first.
     decoders: usize,
     targets: Vec<Target>,
@@ -208,7 +232,12 @@ struct Rows {
 impl Tables {
     pub(crate) fn new(making: Arc<Making>, pipeline: Arc<Pipeline>) -> Result<Self, Error> {
         let own = making.writer(&pipeline, Arc::clone(&making.own), making.schema.clone())?;
-        let key_writers = making.key.iter().map(|key| (key.schema.digest(), key.schema.clone())).collect();
+        let key_writer = |key: &Arc<KeyMaking>| KeyWriter {
+            digest: key.schema.digest(),
+            schema: key.schema.clone(),
+            reading: Arc::clone(&key.own),
+        };
+        let key_writers = making.key.iter().map(key_writer).collect();
         let only = pipeline.route.is_none().then(|| pipeline.table.name.to_string());
         let mut tables = Self {
             making,
@@ -324,9 +353,9 @@ impl Tables {
         if let (Key::Written { writer: key_writer, .. }, Some(making)) = (key, &self.making.key)
             && let Some(target) = self.targets.get_mut(number)
             && !target.reads_key(*key_writer)
-            && let Some((_, schema)) = self.key_writers.get(*key_writer)
+            && let Some(KeyWriter { schema, reading, .. }) = self.key_writers.get(*key_writer)
         {
-            target.add_key(*key_writer, self.making.key_decodings(making, schema)?);
+            target.add_key(*key_writer, self.making.key_decodings(making, reading, schema)?);
             self.decoders += 1;
         }
         Ok(match (self.targets.get_mut(number), self.rows.get_mut(number)) {
@@ -447,21 +476,22 @@ pub(crate) struct KeyReaders<'t>(&'t mut Tables);
 
 impl Readers for KeyReaders<'_> {
     fn reader_name(&self) -> &str {
-        self.0.making.key.as_ref().map_or("", |key| key.reader.name())
+        self.0.making.key.as_ref().map_or("", |key| key.own.reader.name())
     }
 
-    fn writer(&mut self, schema: Schema, _: Option<&Arc<Reading>>) -> Result<Result<usize, Rejected>, Error> {
+    fn writer(&mut self, schema: Schema, reading: Option<&Arc<Reading>>) -> Result<Result<usize, Rejected>, Error> {
         let digest = schema.digest();
-        if let Some(known) = self.0.key_writers.iter().position(|(known, _)| *known == digest) {
+        if let Some(known) = self.0.key_writers.iter().position(|known| known.digest == digest) {
             return Ok(Ok(known));
         }
         let making = Arc::clone(&self.0.making);
         let Some(key) = &making.key else { return Ok(Ok(OWN)) };
+        let reading = Arc::clone(reading.unwrap_or(&key.own));
         // Whether it can be read at all; each table makes decoders of its own.
-        if let Err(error) = key.reader.decoder(&schema, &key.columns, making.salt.as_ref()) {
+        if let Err(error) = reading.reader.decoder(&schema, &reading.tables.columns, making.salt.as_ref()) {
             return Ok(Err(error.unlike()?));
         }
-        self.0.key_writers.push((digest, schema));
+        self.0.key_writers.push(KeyWriter { digest, schema, reading });
         Ok(Ok(self.0.key_writers.len() - 1))
     }
 }

@@ -185,9 +185,13 @@ impl Writers {
         self.used.iter().map(version).collect()
     }
 
-    /// What a record names a schema by, in the registry's own spelling; none where it names none.
+    /// What a record's value, or its key, names a schema by, in the registry's own spelling; none where it names none.
     pub(crate) fn schema_id(&self, record: &Record<'_>) -> Option<String> {
-        if let Some(said) = record.value_schema() {
+        let said = match self.of {
+            Of::Value => record.value_schema(),
+            Of::Key => record.key_schema(),
+        };
+        if let Some(said) = said {
             return said.schema_id.clone();
         }
         let reference = self.splitter.reference(&self.framed(record)?).ok()??;

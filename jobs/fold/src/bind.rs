@@ -31,12 +31,20 @@ pub fn bound(
     pipeline: &PipelineId,
 ) -> Result<Option<BTreeMap<String, i32>>, Error> {
     let name = property(pipeline);
-    properties.get(&name).map(|text| Binding::from_property(&name, text).map(|binding| binding.0)).transpose()
+    properties.get(&name).map(|text| Binding::from_property(&name, text).map(|binding| binding.of)).transpose()
 }
 
-/// Source paths and the field ids of their columns. A record column's source is its name.
+/// What stands before a source that no row has come from yet, and that a column is known to have been: see [`Binding::was`].
+const FORMER: &str = "former:";
+
+/// Source paths and the field ids of their columns. A record column's source is its name. Beside them stand, with [`FORMER`] before
+/// them, the sources that columns were in earlier versions of their schemas: rows of such a version may come yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Binding(BTreeMap<String, i32>);
+pub(crate) struct Binding {
+    of: BTreeMap<String, i32>,
+    /// Whether nothing was folded by it.
+    is_fresh: bool,
+}
 
 impl Binding {
     /// The binding of a table that the pipeline never folded into, by name: of the record columns, and of those of these columns
@@ -44,16 +52,23 @@ impl Binding {
     pub(crate) fn fresh(schema: &Schema, columns: &[footer::Column]) -> Self {
         let top = |name: &str| schema.as_struct().fields().iter().find(|f| f.name == name).map(|f| f.id);
         let records = RECORD_COLUMNS.iter().map(|(name, ..)| (*name, *name));
-        let columns = columns.iter().map(|column| (column.source.as_str(), column.name.as_str()));
-        Self(records.chain(columns).filter_map(|(source, name)| Some((source.to_owned(), top(name)?))).collect())
+        let named = columns.iter().map(|column| (column.source.as_str(), column.name.as_str()));
+        let bound = records.chain(named).filter_map(|(source, name)| Some((source.to_owned(), top(name)?)));
+        let mut binding = Self { of: bound.collect(), is_fresh: true };
+        for column in columns {
+            if let Some(id) = binding.id(&column.source) {
+                binding.was(column, columns, id);
+            }
+        }
+        binding
     }
 
     pub(crate) const fn of(bound: BTreeMap<String, i32>) -> Self {
-        Self(bound)
+        Self { of: bound, is_fresh: false }
     }
 
     pub(crate) fn from_property(name: &str, text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text).map(Self).map_err(|e| Error::Stopped {
+        serde_json::from_str(text).map(Self::of).map_err(|e| Error::Stopped {
             code: "fold.columns",
             message: format!("the table property `{name}` is not readable: {e}"),
             remedy: "set the property back to what an earlier metadata file holds".to_owned(),
@@ -61,28 +76,50 @@ impl Binding {
     }
 
     pub(crate) fn to_property(&self) -> Result<String, Error> {
-        Ok(serde_json::to_string(&self.0)?)
+        Ok(serde_json::to_string(&self.of)?)
     }
 
     /// The field id of a staged column, by its name in the object.
     pub(crate) fn field_id(&self, footer: &Footer, column: &str) -> Option<i32> {
         let source = footer.columns.iter().find(|c| c.name == column).map_or(column, |c| c.source.as_str());
-        self.0.get(source).copied()
+        self.of.get(source).copied()
     }
 
     /// The field id of a source.
     pub(crate) fn id(&self, source: &str) -> Option<i32> {
-        self.0.get(source).copied()
+        self.of.get(source).copied()
     }
 
     /// Whether some source of the pipeline's goes to a field.
     pub(crate) fn fills(&self, id: i32) -> bool {
-        self.0.values().any(|bound| *bound == id)
+        self.of.values().any(|bound| *bound == id)
+    }
+
+    /// The field id of a source that no row has come from, and that a column was in an earlier version of its schema.
+    pub(crate) fn former(&self, source: &str) -> Option<i32> {
+        self.of.get(&format!("{FORMER}{source}")).copied()
+    }
+
+    /// The field id that rows of a source went to in an earlier fold.
+    pub(crate) fn settled(&self, source: &str) -> Option<i32> {
+        if self.is_fresh { None } else { self.id(source) }
     }
 
     /// From now on a source goes to a field. What went there before still does.
     pub(crate) fn bind(&mut self, source: &str, id: i32) {
-        self.0.insert(source.to_owned(), id);
+        self.of.remove(&format!("{FORMER}{source}"));
+        self.of.insert(source.to_owned(), id);
+    }
+
+    /// A column that goes to a field was other sources: an object of an earlier version of its schema may come after this one, and
+    /// does not say so. Not where several columns that are staged with it were the same.
+    pub(crate) fn was(&mut self, column: &footer::Column, beside: &[footer::Column], id: i32) {
+        for source in &column.former {
+            let is_one = beside.iter().filter(|other| other.former.contains(source)).count() < 2;
+            if is_one && !self.of.contains_key(source) {
+                self.of.entry(format!("{FORMER}{source}")).or_insert(id);
+            }
+        }
     }
 }
 

@@ -5,10 +5,11 @@
 //! An object's columns are those of all its tables. Where a table's rows have no value in one that can't be the table's, it is
 //! another's, and left out.
 //!
-//! A column is known by its source. One whose source is new is the column of the source that it was in earlier versions of
-//! the schema, where the table knows one of these; else the one of its name that nothing fills yet; else it is new.
-//! What is inside a column is known by its name.
+//! A column is known by its source. One whose source is new is the column of a source that it was in earlier versions of
+//! the schema, or is in later ones ([`renames`]), where the table knows one of these; else the one of its name that nothing fills
+//! yet; else it is new. What is inside a column is known by its name.
 
+mod renames;
 mod stops;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ use table::schema;
 use crate::bind::{self, Binding};
 use crate::error::Error;
 use crate::state::State;
+use renames::Renames;
 use stops::{ambiguous, ambiguous_case, misfit, renamed_and_reused, taken, two_columns, unfit};
 
 /// A table's columns as rows are written with.
@@ -104,8 +106,9 @@ pub fn foresee(
 ) -> Result<Foreseen, Error> {
     let schema = metadata.current_schema();
     let binding = bound.map_or_else(|| Binding::fresh(schema, columns), |bound| Binding::of(bound.clone()));
-    let mut evolution = Evolution::new(table, metadata, &binding);
-    evolution.follow(&Staged { object: None, columns, without_values: &[] })?;
+    let staged = [Staged { object: None, columns, without_values: &[] }];
+    let mut evolution = Evolution::new(table, metadata, &binding, &staged);
+    evolution.follow_all(&staged)?;
     let place = |column: &footer::Column| Some((column.name.clone(), *evolution.bound.get(&column.source)?));
     let places = columns.iter().filter_map(place).collect();
     let stops = std::mem::take(&mut evolution.stops);
@@ -119,9 +122,16 @@ impl Evolved {
         Self { binding, updates: Vec::new(), requirements: Vec::new(), changes: Vec::new(), left_out: BTreeSet::new() }
     }
 
-    /// Whether a staged column is left out, for it has no values and can't be the table's.
-    pub(crate) fn leaves_out(&self, column: &footer::Column) -> bool {
-        !self.left_out.is_empty() && self.left_out.contains(&(column.source.clone(), column.data_type.clone()))
+    /// Whether an object's column is left out, for rows of this table have no values in it there, and it can't be the table's. The same
+    /// column of another object may have some.
+    pub(crate) fn leaves_out(&self, footer: &Footer, table: &str, column: &footer::Column) -> bool {
+        if self.left_out.is_empty() || !self.left_out.contains(&(column.source.clone(), column.data_type.clone())) {
+            return false;
+        }
+        let without_values = footer.table(table).map_or(&[][..], |table| &table.columns_without_values);
+        (0_u32..)
+            .zip(&footer.columns)
+            .any(|(place, other)| other.name == column.name && without_values.contains(&place))
     }
 
     /// The table as its rows are written: with the columns that it will have, and all else as it is.
@@ -151,18 +161,18 @@ pub(crate) fn evolve<'f>(
 ) -> Result<Evolved, Error> {
     let mut objects: Vec<(&str, &Footer)> = objects.into_iter().collect();
     objects.sort_by_key(|(_, footer)| std::cmp::Reverse(footer.precedence()));
-    let mut evolution = Evolution::new(table, metadata, binding);
     let name = table.name.to_string();
-    let mut seen: Vec<(&[footer::Column], &[u32])> = Vec::new();
+    let mut staged: Vec<Staged<'_>> = Vec::new();
     for (key, footer) in objects {
         let columns = footer.columns.as_slice();
         let without_values = footer.table(&name).map_or(&[][..], |table| &table.columns_without_values);
         // Most objects of a fold say the same.
-        if !seen.contains(&(columns, without_values)) {
-            seen.push((columns, without_values));
-            evolution.follow(&Staged { object: Some(key), columns, without_values })?;
+        if !staged.iter().any(|known| (known.columns, known.without_values) == (columns, without_values)) {
+            staged.push(Staged { object: Some(key), columns, without_values });
         }
     }
+    let mut evolution = Evolution::new(table, metadata, binding, &staged);
+    evolution.follow_all(&staged)?;
     if let Some((_, stop)) = evolution.stops.drain(..).next() {
         return Err(stop);
     }
@@ -178,12 +188,23 @@ struct Staged<'f> {
     without_values: &'f [u32],
 }
 
+impl<'f> Staged<'f> {
+    /// Its columns that the pipeline's file does not exclude, each with whether the table's rows have no value in it.
+    fn columns(&self, table: &Table) -> Vec<(bool, &'f footer::Column)> {
+        let columns = (0_u32..).zip(self.columns).filter(|(_, column)| !bind::is_left_out(table, column));
+        columns.map(|(place, column)| (self.without_values.contains(&place), column)).collect()
+    }
+}
+
 struct Evolution<'a> {
     table: &'a Table,
+    renames: Renames,
     fields: Vec<NestedFieldRef>,
     /// Iceberg's identifier fields, which are never optional.
     keys: BTreeSet<i32>,
     last_id: i32,
+    /// As it was before the fold.
+    before: Binding,
     binding: Binding,
     /// What objects of this fold have bound.
     bound: BTreeMap<String, i32>,
@@ -194,13 +215,16 @@ struct Evolution<'a> {
 }
 
 impl<'a> Evolution<'a> {
-    fn new(table: &'a Table, metadata: &TableMetadata, binding: &Binding) -> Self {
+    fn new(table: &'a Table, metadata: &TableMetadata, binding: &Binding, staged: &[Staged<'_>]) -> Self {
         let schema = metadata.current_schema();
+        let columns = staged.iter().map(|staged| staged.columns(table));
         Self {
             table,
+            renames: Renames::of(binding, columns),
             fields: schema.as_struct().fields().to_vec(),
             keys: schema.identifier_field_ids().collect(),
             last_id: metadata.last_column_id(),
+            before: binding.clone(),
             binding: binding.clone(),
             bound: BTreeMap::new(),
             changes: Vec::new(),
@@ -213,20 +237,20 @@ impl<'a> Evolution<'a> {
         self.changes.push(Change { path: path.into(), what });
     }
 
+    fn follow_all(&mut self, staged: &[Staged<'_>]) -> Result<(), Error> {
+        staged.iter().try_for_each(|staged| self.follow(staged))
+    }
+
     /// Takes in what an object says of its columns; what can't be the table's is in `stops`, unless it has no values.
     fn follow(&mut self, staged: &Staged<'_>) -> Result<(), Error> {
         let mut filled: BTreeSet<i32> = BTreeSet::new();
-        let columns = (0_u32..).zip(staged.columns).filter(|(_, column)| !bind::is_left_out(self.table, column));
-        let columns: Vec<(bool, &footer::Column)> =
-            columns.map(|(place, column)| (staged.without_values.contains(&place), column)).collect();
+        let columns = staged.columns(self.table);
         for (is_empty, column) in &columns {
             let data_type: ColumnType = bind::data_type(column)?;
             let before = is_empty.then(|| (self.binding.clone(), self.bound.clone(), self.changes.len(), self.last_id));
-            // Its earlier name is another field's now: which of them the table's column is, depends on who is asked.
-            let reused = columns.iter().find(|(is_empty, other)| !is_empty && column.former.contains(&other.source));
-            let taken = match reused {
-                Some((_, other)) => Err(renamed_and_reused(&self.table.name, column, other)),
-                None => self.take(column, &data_type, staged.object, &mut filled),
+            let taken = match self.reused(*is_empty, column, &columns) {
+                Some(other) => Err(renamed_and_reused(&self.table.name, column, other)),
+                None => self.take(column, &data_type, staged, &mut filled),
             };
             match (taken, before) {
                 (Ok(()), _) => {}
@@ -251,21 +275,54 @@ impl<'a> Evolution<'a> {
         Ok(())
     }
 
+    /// The column beside one that keeps the table from telling which of them its own is: one has a name that the other had before.
+    /// Where no row of that name is in the table, or it knows both, it can be told.
+    fn reused<'f>(
+        &self,
+        is_empty: bool,
+        column: &footer::Column,
+        columns: &[(bool, &'f footer::Column)],
+    ) -> Option<&'f footer::Column> {
+        let was = |other: &footer::Column| column.former.contains(&other.source);
+        let is_unclear = |other: &footer::Column| {
+            self.before
+                .settled(&other.source)
+                .is_some_and(|known| self.before.settled(&column.source).is_none_or(|own| own == known))
+        };
+        let mut others = columns.iter().filter(|(_, other)| other.source != column.source);
+        if let Some((_, other)) = others.clone().find(|(is_empty, other)| !is_empty && was(other) && is_unclear(other))
+        {
+            return Some(other);
+        }
+        if !is_empty {
+            return None;
+        }
+        // Without values it is not to take what the other goes to.
+        let (own, later) = (self.binding.id(&column.source), self.renames.later(&column.source));
+        let told = own.or_else(|| self.binding.former(&column.source));
+        let is_its = |(is_empty, other): &&(bool, &footer::Column)| {
+            let known = self.binding.id(&other.source);
+            let was = later.contains(other.source.as_str()) || other.former.contains(&column.source);
+            (told.is_some() && told == known) || (own.is_none() && was && (known.is_some() || !is_empty))
+        };
+        others.find(is_its).map(|(_, other)| *other)
+    }
+
     /// Takes in one column: the table's, or a new one.
     fn take(
         &mut self,
         column: &footer::Column,
         data_type: &ColumnType,
-        object: Option<&str>,
+        staged: &Staged<'_>,
         filled: &mut BTreeSet<i32>,
     ) -> Result<(), Error> {
-        let Some(place) = self.place_of(column)? else { return self.add(column, data_type) };
+        let Some(place) = self.place_of(column, staged)? else { return self.add(column, data_type, staged) };
         let Some(field) = self.fields.get(place).cloned() else { return Ok(()) };
         if filled.contains(&field.id) {
             return Err(taken(&self.table.name, column, &field.name));
         }
         if let Some(misfit) = misfit(&field.field_type, data_type, &field.name) {
-            return Err(unfit(&self.table.name, column, object, &misfit));
+            return Err(unfit(&self.table.name, column, staged.object, &misfit));
         }
         let mut field = NestedField::clone(&field);
         if let Some(wider) = self.widened(&field.name.clone(), &field.field_type, data_type)? {
@@ -283,31 +340,25 @@ impl<'a> Evolution<'a> {
     }
 
     /// Where the table has a staged column, which is bound there from now on.
-    fn place_of(&mut self, column: &footer::Column) -> Result<Option<usize>, Error> {
+    fn place_of(&mut self, column: &footer::Column, staged: &Staged<'_>) -> Result<Option<usize>, Error> {
         let name = &self.table.name;
         let id = match self.shared(column).or_else(|| self.binding.id(&column.source)) {
             Some(id) => Some(id),
-            None => {
-                let former: BTreeSet<i32> = column.former.iter().filter_map(|source| self.binding.id(source)).collect();
-                if former.len() > 1 {
-                    return Err(ambiguous(name, column));
-                }
-                former.first().copied()
-            }
+            None => self.renamed(column)?,
         };
         if let Some(id) = id {
             let place = self.fields.iter().position(|field| field.id == id);
             if place.is_none() {
                 return Err(bind::dropped(name, column));
             }
-            self.bind(column, id)?;
+            self.bind(column, staged, id)?;
             return Ok(place);
         }
         let same = |field: &NestedFieldRef| field.name.to_lowercase() == column.name.to_lowercase();
         let Some(place) = self.fields.iter().position(same) else { return Ok(None) };
         match self.fields.get(place) {
             Some(field) if field.name == column.name && !self.binding.fills(field.id) => {
-                self.bind(column, field.id)?;
+                self.bind(column, staged, field.id)?;
                 Ok(Some(place))
             }
             other => Err(taken(name, column, other.map_or("", |field| &field.name))),
@@ -324,7 +375,7 @@ impl<'a> Evolution<'a> {
         self.fields.iter().any(|field| field.id == id && field.name == column.name).then_some(id)
     }
 
-    fn add(&mut self, column: &footer::Column, data_type: &ColumnType) -> Result<(), Error> {
+    fn add(&mut self, column: &footer::Column, data_type: &ColumnType, staged: &Staged<'_>) -> Result<(), Error> {
         let id = self.next_id();
         self.change(&column.name, What::Added { data_type: data_type.to_string() });
         let data_type = self.fresh(data_type);
@@ -333,16 +384,38 @@ impl<'a> Evolution<'a> {
         let doc = self.table.columns.iter().find(|c| c.name == column.name).and_then(|c| c.doc.as_ref());
         let field = doc.map_or_else(|| field.clone(), |doc| field.clone().with_doc(doc));
         self.fields.push(Arc::new(field));
-        self.bind(column, id)
+        self.bind(column, staged, id)
     }
 
     /// From now on a column's source goes to a field, in all objects of a fold alike.
-    fn bind(&mut self, column: &footer::Column, id: i32) -> Result<(), Error> {
+    fn bind(&mut self, column: &footer::Column, staged: &Staged<'_>, id: i32) -> Result<(), Error> {
         if self.bound.insert(column.source.clone(), id).is_some_and(|other| other != id) {
             return Err(two_columns(&self.table.name, column));
         }
         self.binding.bind(&column.source, id);
+        self.binding.was(column, staged.columns, id);
         Ok(())
+    }
+
+    /// The field of a column that the table knows by another name only: an earlier one, or one that it has got since, which an object
+    /// of this fold tells, or told in an earlier one.
+    fn renamed(&self, column: &footer::Column) -> Result<Option<i32>, Error> {
+        let ids = |sources: &BTreeSet<&str>| -> BTreeSet<i32> {
+            sources.iter().filter_map(|source| self.binding.id(source)).collect()
+        };
+        let (name, source) = (&self.table.name, column.source.as_str());
+        let earlier = self.renames.earlier(source);
+        let found = ids(&earlier);
+        if found.len() > 1 {
+            return Err(ambiguous(name, column));
+        }
+        let later = ids(&self.renames.later(source));
+        if found.is_empty() && later.len() > 1 {
+            return Err(two_columns(name, column));
+        }
+        let told = |source: &str| if self.renames.is_reused(source) { None } else { self.binding.former(source) };
+        let told = || told(source).or_else(|| earlier.iter().find_map(|source| told(source)));
+        Ok(found.first().or(later.first()).copied().or_else(told))
     }
 
     /// Whether a column may be null from now on: not where the file makes rows be told apart or dated by it.

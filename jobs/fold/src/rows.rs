@@ -124,12 +124,13 @@ pub(crate) fn admitted(
 
     let rows = object.rows(&table.name.to_string(), &Projection { types: Types::Views, ..Projection::default() })?;
     let all = rows.schema();
-    let is_left_out = |c: &footer::Column| bind::is_left_out(table, c) || evolved.leaves_out(c);
-    let is_left_out = |name: &str| footer.columns.iter().any(|c| c.name == name && is_left_out(c));
-    let kept: Vec<usize> = (0..all.fields().len()).filter(|n| !is_left_out(all.field(*n).name())).collect();
+    let name = table.name.to_string();
+    let is_left_out = |c: &footer::Column| bind::is_left_out(table, c) || evolved.leaves_out(footer, &name, c);
+    let is_named_so = |name: &str| footer.columns.iter().any(|c| c.name == name && is_left_out(c));
+    let kept: Vec<usize> = (0..all.fields().len()).filter(|n| !is_named_so(all.field(*n).name())).collect();
     let is_whole = kept.len() == all.fields().len();
     let staged = Arc::new(all.project(&kept).map_err(Fault::from)?);
-    let repeated = repeated(footer, &staged, |c| bind::is_left_out(table, c) || evolved.leaves_out(c))?;
+    let repeated = repeated(footer, &staged, is_left_out)?;
     let bound = |field: &Field, name: &str| match evolved.binding.field_id(footer, name) {
         None => field.clone(),
         Some(id) => {

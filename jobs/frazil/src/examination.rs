@@ -232,11 +232,15 @@ pub(crate) async fn examine(
     Ok(Examinee { path: path.to_owned(), examined, faults, resolved, unanswered })
 }
 
-/// What is known of keys: the pipeline with the types of the columns that they fill, and the digest of their schema.
+/// What is known of keys: the pipeline with the types of the columns that they fill, these columns by the key's own schema, with the
+/// sources that they had before, its digest, and why keys of some of its versions are not read.
 #[derive(Default)]
 struct Keys {
     pipeline: Option<Pipeline>,
+    columns: Option<Columns>,
+    former: BTreeMap<String, Vec<String>>,
     digest: Option<String>,
+    refused: Vec<(u32, String)>,
 }
 
 /// Plans the columns that keys fill; none where nothing can be said of them, or what is wrong with them was said.
@@ -252,8 +256,15 @@ async fn keys(
     let Found::Usable(own) = schema::find_key(examined, &of_key, environment, asked, faults).await? else {
         return Ok(None);
     };
-    Ok(match columns::plan_keys(&own.schema, pipeline, &of_key) {
-        Ok((_, typed)) => Some(Keys { pipeline: Some(typed), digest: Some(own.schema.digest()) }),
+    Ok(match columns::plan_keys(own.as_ref(), pipeline, &of_key) {
+        Ok((keys, typed)) => {
+            let former = columns::former_of_keys(&columns::former_sources(own.as_ref(), &keys.columns));
+            let (columns, digest) = (Some(keys.columns.clone()), Some(own.schema.digest()));
+            let versions = columns::Versions::new(&of_key, *own, keys);
+            let refused = versions.refused().into_iter();
+            let refused = refused.map(|(number, why)| (number, format!("of the key's schema: {}", why.message)));
+            Some(Keys { pipeline: Some(typed), columns, former, digest, refused: refused.collect() })
+        }
         Err(found) => {
             for fault in found {
                 let nearest = nearest(&fault.message);
@@ -282,7 +293,12 @@ fn resolve(
     }
     let planned = own.map(|own| columns::plan_tables(own, pipeline));
     let tables = match planned {
-        Some(Ok(tables)) => Some(tables),
+        Some(Ok(mut tables)) => {
+            if let Some(columns) = &keys.columns {
+                tables.tell_keys(columns);
+            }
+            Some(tables)
+        }
         Some(Err(found)) => {
             for fault in found.into_iter().filter(|fault| !is_told(examined, pipeline, fault)) {
                 let code = match fault.about {
@@ -305,7 +321,11 @@ fn resolve(
         differing.insert(name.clone(), laid_out(examined, pipeline, table, &place, columns, faults));
     }
     let own = own?;
-    let former = |columns: &Columns| columns::former_sources(own, columns);
+    let former = |columns: &Columns| {
+        let mut former = columns::former_sources(own, columns);
+        former.extend(keys.former.clone());
+        former
+    };
     let mut digests = BTreeMap::from([("value".to_owned(), own.schema.digest())]);
     digests.extend(keys.digest.iter().map(|digest| ("key".to_owned(), digest.clone())));
     let hash = match pipeline::hash::of(written, &digests) {
@@ -317,7 +337,8 @@ fn resolve(
     };
     let (tables, Layout { schema, spec, order }) = (tables?, all?);
     let versions = columns::Versions::new(pipeline, own.clone(), tables.clone());
-    let refused = versions.refused().into_iter().map(|(number, why)| (number, why.message.clone())).collect();
+    let refused = versions.refused().into_iter().map(|(number, why)| (number, why.message.clone()));
+    let refused = refused.chain(keys.refused.iter().cloned()).collect();
     let mut resolved = Resolved {
         left_aside: columns::left_aside(own, &pipeline.table, &tables.columns),
         refused,

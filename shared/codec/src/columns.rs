@@ -22,7 +22,7 @@ use crate::source::{Described, ROOT};
 
 pub use arrangement::Arrangement;
 pub use aside::left_aside;
-pub use keys::plan_keys;
+pub use keys::{former_of_keys, plan_keys};
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
 pub use versions::{Own, Reading, United, Versions};
@@ -73,7 +73,7 @@ pub struct Column {
     /// Where its value comes from, in terms that a rename of source fields doesn't change where the format has such:
     /// `value:6.1` is field 1 of the protobuf message in field 6; `value:team.name` the field `name` of the Avro record in the
     /// field `team`, whose earlier names [`former_sources`] tells; `@topic`, `@partition`, `@offset`, `@timestamp`, `@ingested_at` are the record's own, `@key` its
-    /// key, `@header.city` its header `city`; `@rest` is what the schema does not know. Behind what is hashed or cut stands `|hash` or `|last4`. Of several columns of one source each has `#` and its name behind it.
+    /// key, `@key.6.1` a field of its key as in `value:6.1`, `@header.city` its header `city`; `@rest` is what the schema does not know. Behind what is hashed or cut stands `|hash` or `|last4`. Of several columns of one source each has `#` and its name behind it.
     pub source: String,
     /// The same for people: `team.name`, `@topic`. Nothing is behind the names.
     pub source_name: String,

@@ -5,7 +5,8 @@
 //! decides a table's columns from what either says of itself ([`source`]) and from the pipeline's `[value]` and `[table]`
 //! blocks; a [`payload::Filter`] tells which payloads are taken, and a [`payload::Decoder`] turns them into record batches of
 //! these columns, one row a payload or one for each element of a repeated field. [`framing::Splitter`] takes off what
-//! surrounds a payload, and [`written::Written`] is the schema that it names. [`texts::Texts`] makes columns of keys and headers. A record that does not fit leaves no trace and comes
+//! surrounds a payload, and [`written::Written`] is the schema that it names. [`texts::Texts`] makes columns of keys and headers; [`decimal`] reads decimals of
+//! Kafka Connect and Debezium. A record that does not fit leaves no trace and comes
 //! back as a [`Rejected`]; personal data leaves a hash or its end.
 //!
 //! This crate never talks to a service, never reads a clock, and never panics on what a payload or a schema holds.
@@ -13,6 +14,7 @@
 pub mod arrow_types;
 pub mod avro;
 pub mod columns;
+pub mod decimal;
 mod error;
 mod expectation;
 mod file;

@@ -474,7 +474,8 @@ impl Pipeline {
             sort_by: Vec::new(),
             fields: Fields::Listed,
             exclude: Vec::new(),
-            unknown_fields: UnknownFields::Ignore,
+            // No column comes of what is not declared; but each version is read as its own.
+            unknown_fields: UnknownFields::Add,
             record_columns: true,
             columns: self.table.columns.iter().filter_map(of_field).collect(),
             ..self.table.clone()

@@ -5,8 +5,9 @@
 //! stand the other way round). Anything else is a name, with its ending or without it. `.proto`, `.avsc` and `.json` say what a
 //! file holds. What a `.proto` file imports is looked for below the folder.
 //!
-//! The versions of a name are the schemas of ids of the same ending, a later one under a higher id, for nothing says of which name an
-//! id is: whoever asks tells by what they hold.
+//! The versions of a name are the schemas of ids, a later one under a higher id. Which ids are a name's, the file `NAME.ids` says, one a
+//! line, which [`Registrar::register`] keeps. Without it they are all that have the same ending, where the folder has no other name of
+//! that ending; where it has, they may be another's, and none is taken for a version.
 
 mod registrar;
 
@@ -22,6 +23,9 @@ use tokio::io::AsyncReadExt as _;
 use crate::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
 
 const ENDINGS: [(&str, Kind); 3] = [("proto", Kind::Protobuf), ("avsc", Kind::Avro), ("json", Kind::Json)];
+
+/// The ending of what says which ids are a name's.
+const IDS: &str = "ids";
 
 /// The most files that one schema may import.
 const IMPORTS_MAX: usize = 200;
@@ -56,6 +60,16 @@ impl Folder {
             }
         }
         Ok(None)
+    }
+
+    /// The ids of a name's versions, as its file of them has them; none where it has no such file.
+    async fn ids_of(&self, wanted: &Wanted, name: &str, ending: &str) -> Result<Option<Vec<u32>>, Error> {
+        let file = ids_file(name, ending);
+        let Some(text) = self.read(wanted, &file).await? else { return Ok(None) };
+        let id = |word: &str| {
+            number(word).ok_or_else(|| self.garbage(wanted, format!("{file} has `{word}`, which is no id")))
+        };
+        text.split_whitespace().map(id).collect::<Result<_, _>>().map(Some)
     }
 
     /// Its files by stem and ending, in no order; none where there is no such folder.
@@ -175,9 +189,16 @@ impl Source for Folder {
     async fn versions(&self, name: &str) -> Result<Vec<u32>, Error> {
         let wanted = Wanted::Latest(name.to_owned());
         let Some(ending) = self.ending(&wanted, name).await? else { return Err(self.not_found(&wanted)) };
+        if let Some(ids) = self.ids_of(&wanted, name, ending).await? {
+            return Ok(ids);
+        }
+        let stems = self.listed(&wanted).await?.into_iter().filter(|(_, of)| of == ending).map(|(stem, _)| stem);
+        let (ids, names): (Vec<String>, Vec<String>) = stems.partition(|stem| is_id(stem));
+        if names.iter().any(|other| file_of(other, ending) != file_of(name, ending)) {
+            return Ok(Vec::new());
+        }
         // What is found by a number is read under it.
-        let id = |(stem, of): (String, String)| (of == ending).then(|| number(&stem)).flatten();
-        Ok(self.listed(&wanted).await?.into_iter().filter_map(id).collect())
+        Ok(ids.iter().filter_map(|stem| number(stem)).collect())
     }
 }
 
@@ -185,6 +206,17 @@ impl Source for Folder {
 fn file_of(name: &str, ending: &str) -> String {
     let is_whole = Path::new(name).extension().is_some_and(|given| given == ending);
     if is_whole { name.to_owned() } else { format!("{name}.{ending}") }
+}
+
+/// The file of the ids of a name, which may have the ending already.
+fn ids_file(name: &str, ending: &str) -> String {
+    Path::new(&file_of(name, ending)).with_extension(IDS).to_string_lossy().into_owned()
+}
+
+/// Whether a file's stem is what a record names a schema by, and no name.
+fn is_id(stem: &str) -> bool {
+    let is_fingerprint = stem.len() == 16 && stem.bytes().all(|byte| byte.is_ascii_hexdigit());
+    stem.bytes().all(|byte| byte.is_ascii_digit()) || is_fingerprint || uuid::Uuid::try_parse(stem).is_ok()
 }
 
 /// The id that a file's stem is, as ids are written and not otherwise.
@@ -297,9 +329,7 @@ mod tests {
     #[tokio::test]
     async fn versions_are_the_ids_of_the_names_ending() {
         let folder = tempfile::tempdir().unwrap();
-        for name in
-            ["r.avsc", "p.proto", "10.avsc", "2.avsc", "2.proto", "02.avsc", "+3.avsc", "4294967296.avsc", "5avsc"]
-        {
+        for name in ["r.avsc", "p.proto", "10.avsc", "2.avsc", "2.proto", "02.avsc", "4294967296.avsc", "5avsc"] {
             std::fs::write(folder.path().join(name), name).unwrap();
         }
         let source = Folder::new("mine", folder.path());
@@ -311,6 +341,18 @@ mod tests {
         check("r", &[2, 10]).await;
         check("r.avsc", &[2, 10]).await;
         check("p", &[2]).await;
+        // Another name's may be among them: which are whose is said, or none is anybody's.
+        std::fs::write(folder.path().join("other.avsc"), "other.avsc").unwrap();
+        std::fs::write(folder.path().join("+3.proto"), "+3.proto").unwrap();
+        check("r", &[]).await;
+        check("p", &[]).await;
+        std::fs::write(folder.path().join("r.ids"), "2\n\n11\n").unwrap();
+        check("r", &[2, 11]).await;
+        check("r.avsc", &[2, 11]).await;
+        check("other", &[]).await;
+        std::fs::write(folder.path().join("other.ids"), "2 x").unwrap();
+        let garbage = source.versions("other").await.unwrap_err().to_string();
+        assert!(garbage.contains("other.ids has `x`"), "{garbage}");
         assert!(matches!(source.versions("x").await, Err(Error::NotFound { .. })));
         let version = |name: &str, id| Wanted::Version(name.to_owned(), id);
         assert_eq!(source.schema(&version("r", 2)).await.unwrap().text, "2.avsc");

@@ -47,7 +47,7 @@ pub struct DeadLetter {
     /// The headers, in order; names may repeat.
     #[serde(default)]
     pub headers: Vec<(String, Option<Payload>)>,
-    /// The id of the schema it claims, as on the wire.
+    /// The id of the schema that the bad part claims, as on the wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_id: Option<String>,
     /// What is wrong with it.

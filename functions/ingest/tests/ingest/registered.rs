@@ -90,6 +90,61 @@ async fn a_renamed_field_of_avro_stays_one_column_whichever_version_is_met_first
     check(&second, rows, columns).await;
 }
 
+/// A version that says what a field was called, or the pipeline's own schema, of a file or of the registry: whatever becomes of fields that
+/// the schema does not know, this is one that it knows.
+#[tokio::test(start_paused = true)]
+async fn a_renamed_field_of_avro_is_no_unknown_one() {
+    let first = record("{\"name\": \"name\", \"type\": \"string\"}, {\"name\": \"qty\", \"type\": \"int\"}");
+    let second = first.replace("\"name\": \"name\"", "\"name\": \"label\", \"aliases\": [\"name\"]");
+    let file = "format = \"avro\"\nframing = \"confluent\"\nschema = { avsc = \"own.avsc\" }".to_owned();
+    for (own, name) in [(&first, "name"), (&second, "label")] {
+        for value in [&file, &avro()] {
+            for unknown in ["", "add", "ignore", "rest", "dead-letter"] {
+                // Which takes a schema in a registry.
+                if unknown == "add" && *value == file {
+                    continue;
+                }
+                let files = [
+                    ("own.avsc", own.as_str()),
+                    ("registry/orders.avsc", own),
+                    ("registry/1.avsc", &first),
+                    ("registry/2.avsc", &second),
+                ];
+                let table = if unknown.is_empty() { String::new() } else { format!("unknown_fields = \"{unknown}\"") };
+                let topic = Topic::of(&files, value, &table).await.unwrap();
+                let outcome = topic.handle(all(&["00 00000001 0261 02", "00 00000002 0262 04"])).await.unwrap();
+                let rest = if unknown == "rest" { " _rest={}" } else { "" };
+                let rows = vec![format!("0: {name}=a qty=1{rest}"), format!("1: {name}=b qty=2{rest}")];
+                assert_eq!((topic.dead(), topic.rows()), (vec![], rows), "{value} {unknown}");
+                assert_eq!(outcome.records_with_unknown_fields, 0, "{value} {unknown}");
+            }
+        }
+    }
+}
+
+/// The newest version tells of the one before it alone.
+#[tokio::test(start_paused = true)]
+async fn a_field_that_was_renamed_twice_is_one_column() {
+    let field = |name: &str, before: &str| {
+        let aliases = if before.is_empty() { String::new() } else { format!(", \"aliases\": [\"{before}\"]") };
+        record(&format!("{{\"name\": \"{name}\", \"type\": \"string\"{aliases}}}"))
+    };
+    let (first, second, third) = (field("a", ""), field("b", "a"), field("c", "b"));
+    let files = [
+        ("registry/orders.avsc", third.as_str()),
+        ("registry/1.avsc", &first),
+        ("registry/2.avsc", &second),
+        ("registry/3.avsc", &third),
+    ];
+    for unknown in ["add", "ignore", "dead-letter"] {
+        let topic = Topic::of(&files, &avro(), &format!("unknown_fields = \"{unknown}\"")).await.unwrap();
+        topic.handle(all(&["00 00000001 0278", "00 00000003 027a", "00 00000002 0279"])).await.unwrap();
+        let rows = ["0: c=x", "1: c=z", "2: c=y"].map(str::to_owned).to_vec();
+        assert_eq!((topic.dead(), topic.rows()), (vec![], rows), "{unknown}");
+        assert_eq!(footer(&topic), ["c string value:c value:b,value:a"], "{unknown}");
+    }
+}
+
 /// What the file says of a field holds under the name that it gets later.
 #[tokio::test(start_paused = true)]
 async fn what_is_left_out_or_hashed_stays_so_after_a_rename() {
@@ -330,4 +385,56 @@ async fn a_schema_that_is_not_there_or_of_another_format_is_refused_before_there
     let named = "format = \"protobuf\"\nframing = \"auto\"\n\
         schema = { registries = [\"main\"], name = \"orders\", message = \"B\" }";
     assert!(Topic::of(&[("registry/orders.proto", text)], named, "").await.is_ok());
+}
+
+/// In a folder other names' schemas stand beside: they are no versions of this one, though their records are called alike.
+#[tokio::test(start_paused = true)]
+async fn a_schema_of_another_name_is_no_version() {
+    let field = |of: &str| format!("{{\"name\": \"x\", \"type\": [\"null\", \"{of}\"], \"default\": null}}");
+    let id = "{\"name\": \"id\", \"type\": \"int\"}";
+    let (newest, older) = (record(id), record(&format!("{id}, {}", field("string"))));
+    // It would be judged first, for its id is the highest.
+    let other = record(&format!("{id}, {}", field("int")));
+    let files = [
+        ("registry/orders.avsc", newest.as_str()),
+        ("registry/refunds.avsc", &other),
+        ("registry/1.avsc", &older),
+        ("registry/2.avsc", &newest),
+        ("registry/3.avsc", &other),
+    ];
+    let ids = [("registry/orders.ids", "1\n2\n"), ("registry/refunds.ids", "3\n")];
+    for files in [files.to_vec(), [files.as_slice(), &ids].concat()] {
+        let topic = Topic::of(&files, &avro(), "").await.unwrap();
+        topic.handle(all(&["00 00000001 02 020261", "00 00000002 04"])).await.unwrap();
+        assert_eq!((topic.dead(), topic.rows()), (vec![], vec!["0: id=1 x=a".to_owned(), "1: id=2 x=NULL".to_owned()]));
+    }
+}
+
+/// O-27 has the other side: a name that another field has now. What is personal under it stays so in both, and nothing stops.
+#[tokio::test(start_paused = true)]
+async fn what_is_personal_under_a_name_is_so_in_every_field_that_has_it_in_some_version() {
+    let first = proto("message Order { string mail = 1; int32 n = 3; }");
+    let second = proto("message Order { string address = 1; string mail = 2; int32 n = 3; }");
+    let values = [
+        "00 00000001 00 0a08 3132333435363738 1801",
+        "00 00000002 00 0a08 4142434445464748 1208 6162636465666768 1802",
+    ];
+    let check = async |newest: &str, table: &str, rows: [&str; 2]| {
+        let files = [("registry/orders.proto", newest), ("registry/1.proto", &first), ("registry/2.proto", &second)];
+        let topic = Topic::of(&files, &protobuf(), table).await.unwrap();
+        topic.handle(all(&values)).await.unwrap();
+        assert_eq!((topic.dead(), topic.rows()), (vec![], rows.map(str::to_owned).to_vec()), "{table}");
+    };
+    for table in ["exclude = [\"mail\"]", "[table.columns]\nmail = { pii = \"drop\" }"] {
+        check(&first, table, ["0: n=1", "1: n=2"]).await;
+        check(&second, table, ["0: n=1", "1: n=2"]).await;
+    }
+    // The column is the field's that has the name in the pipeline's own version.
+    let kept = |name: &str| format!("[table.columns]\n{name} = {{ from = \"mail\", pii = \"last4\" }}");
+    for name in ["mail", "contact"] {
+        let rows = [format!("0: {name}=5678 n=1"), format!("1: {name}=EFGH n=2")];
+        check(&first, &kept(name), [&rows[0], &rows[1]]).await;
+        let rows = [format!("0: {name}=NULL n=1"), format!("1: {name}=efgh n=2")];
+        check(&second, &kept(name), [&rows[0], &rows[1]]).await;
+    }
 }

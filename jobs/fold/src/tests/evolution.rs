@@ -213,11 +213,11 @@ async fn a_column_that_could_be_two_or_has_anothers_name_stops_the_fold() {
     let check = async |columns: &[Staged<'_>], code: &str, says: &str| {
         let world = world(5);
         stage(&world, 0, &[("a", "a", "int", ints([1])), ("b", "b", "int", ints([2]))]);
-        world.fold().run().await.unwrap();
+        Box::pin(world.fold().run()).await.unwrap();
         let before = world.loaded().await.metadata_location;
         world.wait(1);
         stage(&world, 1, columns);
-        let error = world.fold().run().await.unwrap_err();
+        let error = Box::pin(world.fold().run()).await.unwrap_err();
         assert_eq!((error.code(), error.kind()), (code, model::failure::Kind::Misconfigured));
         assert!(error.to_string().contains(says) && error.remedy().is_some(), "{error}");
         assert_eq!(world.loaded().await.metadata_location, before);
@@ -225,7 +225,7 @@ async fn a_column_that_could_be_two_or_has_anothers_name_stops_the_fold() {
         let mut pipeline = world.pipeline.as_ref().clone();
         pipeline.table.exclude = vec![columns[0].0.to_owned()];
         let fold = Fold { pipeline: Arc::new(pipeline), ..world.fold() };
-        assert_eq!(fold.run().await.unwrap().tables[0].rows_added, 1);
+        assert_eq!(Box::pin(fold.run()).await.unwrap().tables[0].rows_added, 1);
     };
     check(&[("c", "c<a<b", "int", ints([3]))], "fold.column_ambiguous", "value:a or value:b").await;
     // The old name is used again, by the schema that renames or by one that follows it.
@@ -251,9 +251,137 @@ async fn two_fields_that_the_table_knows_as_one_column_stop_the_fold() {
     stage(&world, 2, &[("b", "b", "int", ints([3])), ("a", "a", "int", ints([4]))]);
     assert_eq!(world.fold().run().await.unwrap_err().code(), "fold.column_taken");
     assert_eq!(values(&world, &["a"]).await, ["1", "2"]);
-    // A new table could not tell what an older object means.
-    let world = self::world(10);
-    stage(&world, 0, &[("b", "b<a", "int", ints([3])), ("a", "a", "int", ints([4]))]);
+}
+
+/// The names of the columns, and under them the values of each row.
+async fn shown(world: &World) -> (Vec<String>, Vec<String>) {
+    let columns = columns(world).await;
+    let names: Vec<&str> = columns.iter().map(|column| column.split(' ').next().unwrap()).collect();
+    let values = values(world, &names).await;
+    (columns.iter().map(|column| column.trim_end_matches('!').to_owned()).collect(), values)
+}
+
+/// Objects of several versions of a schema that enter together, or one after the other, in whatever order: a renamed field is one column.
+#[tokio::test]
+async fn a_field_that_was_renamed_is_one_column_whichever_of_its_names_comes_first() {
+    let staged: [Staged<'_>; 3] = [
+        ("a", "a", "int", ints([10])),
+        ("b", "b<a", "int", ints([20])),
+        // The last one tells nothing of the first, and is wider.
+        ("c", "c<b", "long", longs([30])),
+    ];
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let id = |value: i32| ("id", "id", "int", ints([value]));
+    for (seed, order) in (20..).zip(orders) {
+        for (is_new, is_at_once) in [(true, true), (false, true), (true, false), (false, false)] {
+            let world = world(seed);
+            if !is_new {
+                stage(&world, 9, &[id(9)]);
+                world.fold().run().await.unwrap();
+            }
+            // What tells that two names are one has to be there when both are.
+            if !is_at_once && (order == [0, 2, 1] || order == [2, 0, 1]) {
+                continue;
+            }
+            for n in order {
+                world.wait(1);
+                stage(&world, n as i64, &[id(n as i32), staged[n].clone()]);
+                if !is_at_once {
+                    world.fold().run().await.unwrap();
+                }
+            }
+            world.fold().run().await.unwrap();
+            let (found, values) = shown(&world).await;
+            let place = format!("{order:?} {is_new} {is_at_once}");
+            assert!(found.len() == 2 && found[1].ends_with(" long"), "{place}: {found:?}");
+            assert_eq!(values[..3], ["0 10", "1 20", "2 30"], "{place}");
+        }
+    }
+}
+
+/// A container of before goes on for a while after the table was made by the new version.
+#[tokio::test]
+async fn a_late_object_of_an_earlier_version_finds_the_column_that_its_field_has_become() {
+    for is_new in [true, false] {
+        let world = world(30);
+        if !is_new {
+            stage(&world, 0, &[("id", "id", "int", ints([1]))]);
+            world.fold().run().await.unwrap();
+            world.wait(1);
+        }
+        stage(&world, 1, &[("id", "id", "int", ints([2])), ("b", "b<a", "string", texts(["x"]))]);
+        world.fold().run().await.unwrap();
+        world.wait(1);
+        stage(&world, 2, &[("id", "id", "int", ints([3])), ("a", "a", "string", texts(["y"]))]);
+        // A third name, whose version tells of the first only.
+        stage(&world, 3, &[("id", "id", "int", ints([4])), ("c", "c<a", "string", texts(["z"]))]);
+        assert!(changes(&world).await.is_empty());
+        let (found, values) = shown(&world).await;
+        assert_eq!(found, ["id int", "b string"]);
+        assert_eq!(values[values.len() - 3..], ["2 x", "3 y", "4 z"]);
+    }
+}
+
+/// A name that another field has now is that field's, wherever the table has no rows of the one that had it before.
+#[tokio::test]
+async fn a_name_that_is_used_again_is_the_new_fields_where_the_table_has_no_rows_of_the_old_one() {
+    let both = |first: i32| -> [Staged<'static>; 3] {
+        [
+            ("id", "id", "int", ints([first])),
+            ("b", "b<a", "int", ints([first + 1])),
+            ("a", "a", "int", ints([first + 2])),
+        ]
+    };
+    let renamed = |first: i32| -> [Staged<'static>; 2] {
+        [("id", "id", "int", ints([first])), ("b", "b<a", "int", ints([first + 1]))]
+    };
+    // In its first fold, beside the version between, and later.
+    let world = self::world(31);
+    stage(&world, 0, &both(10));
+    stage(&world, 1, &renamed(20));
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, 2, &both(30));
+    assert!(changes(&world).await.is_empty());
+    let (mut found, _) = shown(&world).await;
+    found.sort_unstable();
+    assert_eq!(found, ["a int", "b int", "id int"]);
+    assert_eq!(values(&world, &["id", "b", "a"]).await, ["10 11 12", "20 21 ", "30 31 32"]);
+    // On a table that knows neither, and on one that knows the field by its new name alone; with its alias, and without.
+    for columns in [both(30).to_vec(), vec![both(30)[0].clone(), both(30)[2].clone(), ("b", "b", "int", ints([31]))]] {
+        for before in [vec![renamed(10)[0].clone()], renamed(10).to_vec()] {
+            if before.len() == 1 && columns[1].0 == "a" {
+                continue;
+            }
+            let world = self::world(32);
+            stage(&world, 0, &before);
+            world.fold().run().await.unwrap();
+            world.wait(1);
+            stage(&world, 1, &columns);
+            world.fold().run().await.unwrap();
+            assert_eq!(values(&world, &["id", "b", "a"]).await[1], "30 31 32");
+        }
+    }
+    // Without values it takes nothing from the other, and nothing from those that have some in another object.
+    let world = self::world(33);
+    stage(&world, 0, &renamed(10));
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    let empty = || Arc::new(Int32Array::from(vec![None])) as ArrayRef;
+    stage(&world, 1, &[("a", "a", "int?", empty()), both(20)[0].clone(), both(20)[1].clone()]);
+    assert!(changes(&world).await.is_empty());
+    assert_eq!(values(&world, &["id", "b"]).await, ["10 11", "20 21"]);
+    let world = self::world(34);
+    stage(&world, 0, &renamed(10));
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, 1, &[("a", "a", "int?", empty()), both(20)[0].clone(), both(20)[1].clone()]);
+    stage(&world, 2, &[("id", "id", "int", ints([30])), ("a", "a", "int?", ints([31]))]);
+    assert_eq!(changes(&world).await, ["b becomes optional"]);
+    assert_eq!(values(&world, &["id", "b"]).await, ["10 11", "20 21", "30 31"]);
+    // Rows of the old one have come: now it can't be told.
+    world.wait(1);
+    stage(&world, 3, &both(40));
     assert_eq!(world.fold().run().await.unwrap_err().code(), "fold.column_ambiguous");
 }
 

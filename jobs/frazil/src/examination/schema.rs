@@ -19,7 +19,7 @@ pub(super) enum Found {
     Unknown,
     /// What is wrong with it was said.
     Wrong,
-    Usable(Own),
+    Usable(Box<Own>),
 }
 
 /// Looks for a pipeline's schema.
@@ -57,7 +57,7 @@ pub(super) async fn find(
             (None, schema) => Schema::load(schema),
         };
         return Ok(match loaded {
-            Ok(schema) => Found::Usable(Own::alone(schema)),
+            Ok(schema) => Found::Usable(Box::new(Own::alone(schema))),
             Err(error) => {
                 faults.push(schema_fault(examined, error));
                 Found::Wrong
@@ -74,7 +74,7 @@ pub(super) async fn find(
         Err(error) => Err(error),
     };
     match found {
-        Ok(own) => Ok(Found::Usable(own)),
+        Ok(own) => Ok(Found::Usable(Box::new(own))),
         Err(error @ ingest::Error::Schema { .. }) => {
             faults.push(examined.fault("value.schema.name", code::SCHEMA, error.to_string(), None));
             Ok(Found::Wrong)
@@ -110,7 +110,7 @@ pub(super) async fn find_key(
         Schema::of(of_key).map(Own::alone).map_err(ingest::Error::from)
     };
     match loaded {
-        Ok(own) => Ok(Found::Usable(own)),
+        Ok(own) => Ok(Found::Usable(Box::new(own))),
         Err(error @ (ingest::Error::Schema { .. } | ingest::Error::Decode(_))) => {
             let message = Failure::of(error.kind(), "", &error).message;
             let place = if is_registered(schema) { "key.schema.name" } else { "key.schema" };

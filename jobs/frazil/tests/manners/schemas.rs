@@ -82,9 +82,9 @@ fn framed_records_are_read_by_the_version_that_they_name() {
     let first = "00 00000001 0461 62 0f 00";
     let second = "00 00000002 0461 63 02 00 02 0278";
     assert_eq!(place.told(&["decode", "--hex", first])["rows"][0]["name"], "ab");
-    // The file has no room: what the registry says beyond it is passed over.
-    let (exit, answer) = place.answer(&["decode", "--hex", second]);
-    assert_eq!((exit, &answer["dead_letter"]["class"]), (Exit::No, &json!("incompatible_schema")), "{answer}");
+    // The file has no room: what the registry says beyond it is passed over. What it calls otherwise, and says so, is the file's.
+    let row = json!({"name": "ac", "reading": 1, "at": "1970-01-01T00:00:00.000000Z"});
+    assert_eq!(place.told(&["decode", "--hex", second])["rows"], json!([row]));
     let (exit, answer) = place.answer(&["decode", "--hex", "00 00000009 00"]);
     assert_eq!((exit, &answer["dead_letter"]["class"]), (Exit::No, &json!("unknown_schema")), "{answer}");
     let left = place.run_with(&format!("{first}\n{first}\n00\n"), &["decode", "--json"]);
@@ -261,4 +261,71 @@ fn fields_of_keys_are_columns_from_the_file_to_the_table() {
     // A column of a field that the key has not.
     place.write("pipelines/readings.toml", format!("{text}{}", columns.replace("@key.floor", "@key.flor")));
     assert_eq!(place.check(&[]).0, Exit::No);
+}
+
+/// A record of the version after the file's, whose field has another name: decoded, staged and folded as the field that it is.
+#[test]
+fn a_field_that_a_record_calls_otherwise_is_the_files() {
+    let place = project("confluent", "avsc = \"schemas/reading.avsc\"");
+    let text = pipeline("confluent", "avsc = \"schemas/reading.avsc\"");
+    let row = json!({"name": "cd", "reading": -8, "at": "1970-01-01T00:00:00.000000Z"});
+    for (unknown, rest) in [("ignore", Value::Null), ("rest", json!("_rest"))] {
+        let table = format!("[table]\nunknown_fields = \"{unknown}\"\n");
+        place.write("pipelines/readings.toml", text.replace("[table]\n", &table));
+        let decoded = place.told(&["decode", "--hex", "00 00000002 046364 0f 00 00"]);
+        let found = decoded["rows"][0].as_object().unwrap();
+        let of_row = found.iter().filter(|(name, _)| row.get(name.as_str()).is_some());
+        assert_eq!(
+            Value::Object(of_row.map(|(name, value)| (name.clone(), value.clone())).collect()),
+            row,
+            "{unknown}"
+        );
+        let more: Vec<&String> = found.keys().filter(|name| row.get(name.as_str()).is_none()).collect();
+        assert_eq!(more.first().map_or(Value::Null, |name| json!(name)), rest, "{unknown}");
+    }
+    place.write("event.json", event(&[b"\0\0\0\0\x01\x04ab\x0f\0", b"\0\0\0\0\x02\x04cd\x0f\0\0"]));
+    assert_eq!(place.told(&["ingest", "--event", "event.json"])["dead_letters"], 0);
+    assert_eq!(place.told(&["fold"])["tables"][0]["rows_added"], 2);
+    let answer = place.told(&["query", "SELECT name FROM lake.readings ORDER BY name"]);
+    assert_eq!(answer["rows"], json!([{"name": "ab"}, {"name": "cd"}]));
+    // Who declares no column for it refuses the new field, and not the renamed one.
+    place.write("pipelines/readings.toml", text.replace("[table]\n", "[table]\nunknown_fields = \"dead-letter\"\n"));
+    let (exit, document) = place.answer(&["decode", "--hex", "00 00000002 046364 0f 00 00"]);
+    assert_eq!((exit, &document["dead_letter"]["path"]), (Exit::No, &json!("room")), "{document}");
+}
+
+/// The newest version of the key's schema calls a field otherwise than the pipeline file, which was written before.
+#[test]
+fn a_renamed_field_of_keys_stays_its_column_from_the_file_to_the_table() {
+    let place = project("bare", "avsc = \"schemas/reading.avsc\"");
+    let key = "[key]\nformat = \"protobuf\"\nframing = \"confluent\"\nschema = { registry = \"main\", name = \"keys\", message = \"K\" }\n";
+    let text = pipeline("bare", "avsc = \"schemas/reading.avsc\"").replace("[table]\n", &format!("{key}[table]\n"));
+    place.write("pipelines/readings.toml", format!("{text}floor = \"@key.floor\"\n"));
+    let schema = |fields: &str| format!("syntax = \"proto3\"; message K {{ {fields} }}");
+    place.write("registry/keys.proto", schema("int32 floor = 1;"));
+    place.write("registry/7.proto", schema("int32 floor = 1;"));
+    let through = |id: u8, floor: u8, offset: i64| {
+        let base64 = |bytes: &[u8]| base64_simd::STANDARD.encode_to_string(bytes);
+        let record =
+            json!({"offset": offset, "key": base64(&[0, 0, 0, 0, id, 0, 8, floor]), "value": base64(b"\x04ab\x0f\0")});
+        let arn = "arn:aws:kafka:eu-west-1:1:cluster/demo/0";
+        let event = json!({"eventSource": "aws:kafka", "eventSourceArn": arn, "records": {"readings-0": [record]}});
+        place.write("event.json", event.to_string());
+        assert_eq!(place.told(&["ingest", "--event", "event.json"])["dead_letters"], 0);
+        assert_eq!(place.told(&["fold"])["tables"][0]["rows_added"], 1);
+    };
+    through(7, 3, 0);
+    // Renamed and wider.
+    let newest = schema("int64 level = 1; int32 wing = 2;");
+    place.write("registry/keys.proto", &newest);
+    place.write("registry/8.proto", &newest);
+    assert_eq!(place.check(&[]), (Exit::Done, Vec::new()));
+    let plan = place.told(&["plan"]);
+    assert!(plan["changes"].to_string().contains("long"), "{plan}");
+    through(8, 4, 1);
+    through(7, 5, 2);
+    let (_, decoded) = place.answer(&["decode", "--hex", "046162 0f 00", "--key-hex", "00 00000008 00 0806 1001"]);
+    assert_eq!(decoded["rows"][0]["floor"], 6, "{decoded}");
+    let answer = place.told(&["query", "SELECT floor FROM lake.readings ORDER BY floor"]);
+    assert_eq!(answer["rows"], json!([{"floor": 3}, {"floor": 4}, {"floor": 5}]));
 }

@@ -2,6 +2,9 @@
 //! What can't be read is found while reading, since only a value that is there is amiss: an array may be empty, a union of
 //! another branch.
 //!
+//! A field or a type that the writer calls otherwise and says so, with the reader's name among its own aliases, is the reader's, too: a
+//! record may be written with a newer version of the reader's schema. The specification asks the reader's aliases alone.
+//!
 //! Where the specification takes the first branch of a reader's union that matches, a branch of the very type comes first
 //! here, as in Avro's own library for Java: in a union of long and int, an int is an int.
 
@@ -226,6 +229,12 @@ impl Resolver<'_> {
             let mut former = field.aliases.iter().filter_map(|alias| named.get(alias.as_str()).copied());
             *place = former.find(|former| taken.insert(*former));
         }
+        // Then by what the writer's had before: its schema may be the newer one.
+        for (field, place) in read.fields.iter().zip(&mut places).filter(|(_, place)| place.is_none()) {
+            let was = |(_, written): &(usize, &Field)| written.aliases.contains(&field.name);
+            let mut renamed = written.fields.iter().enumerate().filter(was).map(|(index, _)| index);
+            *place = renamed.find(|renamed| taken.insert(*renamed));
+        }
         let readers: HashMap<usize, usize> =
             places.iter().enumerate().filter_map(|(reader, place)| Some(((*place)?, reader))).collect();
         let mut steps = Vec::with_capacity(written.fields.len());
@@ -286,8 +295,10 @@ fn alike(from: &Schema, writer: usize, to: &Schema, reader: usize) -> Result<(),
     let is_decimal = |logical: Option<Logical>| matches!(logical, Some(Logical::Decimal { .. }));
     let decimals = is_decimal(w.logical) && is_decimal(r.logical);
     let same = |written: &Name, read: &Name| {
-        let is = |name: &String| unqualified(name) == unqualified(&written.full);
-        if is(&read.full) || read.aliases.iter().any(is) {
+        let is = |one: &str, other: &str| unqualified(one) == unqualified(other);
+        let mut aliases = read.aliases.iter().map(|alias| (alias.as_str(), written.full.as_str()));
+        let mut former = written.aliases.iter().map(|alias| (alias.as_str(), read.full.as_str()));
+        if is(&read.full, &written.full) || aliases.any(|(a, b)| is(a, b)) || former.any(|(a, b)| is(a, b)) {
             return Ok(());
         }
         Err(Some(format!("the writer's `{}` is not the reader's `{}`", written.full, read.full)))

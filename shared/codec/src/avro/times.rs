@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, SecondsFormat};
 
-use crate::Class;
 use crate::rows::scale::Scale;
 use crate::rows::stop::{Outcome, Stop};
+use crate::{Class, decimal};
 
 pub(super) use crate::rows::scale::scaled;
 
@@ -92,18 +92,7 @@ pub(super) fn number(bytes: &[u8]) -> Outcome<Option<i128>> {
     if bytes.is_empty() {
         return Err(Stop::new(Class::WrongType, "a decimal has no bytes: that is no number"));
     }
-    Ok(number_of(bytes))
-}
-
-fn number_of(bytes: &[u8]) -> Option<i128> {
-    let negative = bytes.first().is_some_and(|first| *first >= 0x80);
-    let fill = if negative { 0xff } else { 0 };
-    let extra = bytes.len().saturating_sub(16);
-    let (front, bytes) = bytes.split_at(extra);
-    let mut word = [fill; 16];
-    word.get_mut(16 - bytes.len()..)?.copy_from_slice(bytes);
-    let number = i128::from_be_bytes(word);
-    (front.iter().all(|byte| *byte == fill) && (number < 0) == negative).then_some(number)
+    Ok(decimal::unscaled(bytes))
 }
 
 /// A number's decimal digits, the last `scale` of them behind a point.

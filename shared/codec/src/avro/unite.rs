@@ -1,6 +1,6 @@
 //! Two versions of a schema as one, that records of both can be read as.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::program::Side;
 use super::resolve::Least;
@@ -32,6 +32,34 @@ impl Schema {
             }
         }
         uniter.changed.then(|| uniter.finish())
+    }
+
+    /// This schema with the earlier names, as aliases, that its fields have in other versions of it, the newest first: one names the field of the
+    /// version before it only, whose own aliases lead further. A name that some version has for another field leads no further.
+    pub(crate) fn knowing<'v>(&self, versions: impl Iterator<Item = &'v Self>) -> Self {
+        let mut known = self.clone();
+        // Of each record, the names that are another field's.
+        let mut others: HashMap<usize, HashSet<String>> = HashMap::new();
+        for version in versions {
+            let Some(united) = known.united(version) else { continue };
+            for (id, of) in known.types.iter_mut().enumerate() {
+                let (Shape::Record(record), Shape::Record(with)) = (&mut of.shape, united.shape(id)) else { continue };
+                let others = others.entry(id).or_default();
+                others.extend(with.fields.iter().skip(record.fields.len()).map(|field| field.name.clone()));
+                let mut taken: HashSet<String> = others.clone();
+                taken.extend(record.fields.iter().flat_map(|f| std::iter::once(&f.name).chain(&f.aliases)).cloned());
+                let fields = record.fields.iter_mut().zip(&with.fields);
+                // What a later version calls it, that one says itself.
+                for (field, with) in fields.filter(|(field, with)| field.name == with.name) {
+                    for name in &with.aliases {
+                        if taken.insert(name.clone()) {
+                            field.aliases.push(name.clone());
+                        }
+                    }
+                }
+            }
+        }
+        known
     }
 }
 

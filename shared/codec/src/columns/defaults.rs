@@ -21,6 +21,8 @@ pub(super) struct Excluded {
     pub(super) applied: bool,
     /// The setting that leaves it out.
     pub(super) place: String,
+    /// Whether a column of personal data is made of it: then what else is called so is left out.
+    pub(super) is_personal: bool,
 }
 
 /// Works out default types.
@@ -40,6 +42,7 @@ impl Defaults {
             path: segments(path),
             applied: false,
             place: format!("table.exclude[{n}]"),
+            is_personal: false,
         });
         let excluded = excluded.collect();
         Self { case, types, excluded, fields: 0, undecided: Vec::new() }
@@ -57,6 +60,11 @@ impl Defaults {
     pub(super) fn excludes(&mut self, path: &[String]) -> bool {
         let found = self.excluded.iter_mut().filter(|excluded| excluded.path == path);
         found.map(|excluded| excluded.applied = true).count() > 0
+    }
+
+    /// Whether a path is left out for all, and no column may be declared of it.
+    pub(super) fn forbids(&mut self, path: &[String]) -> bool {
+        self.excludes(path) && self.excluded.iter().any(|excluded| excluded.path == path && !excluded.is_personal)
     }
 
     fn field(

@@ -441,7 +441,7 @@ impl Planner<'_> {
                     }
                 };
                 let names = self.source.names(&fields);
-                if self.defaults.excludes(&names) {
+                if self.defaults.forbids(&names) {
                     self.fault(&place, format!("`{}` is excluded and declared at the same time", names.join(".")));
                 }
                 let first = fields.first()?;
@@ -525,7 +525,7 @@ impl Planner<'_> {
         match self.resolve(path) {
             Ok((fields, _)) => {
                 let path = self.source.names(&fields);
-                self.defaults.excluded.push(Excluded { path, applied: false, place });
+                self.defaults.excluded.push(Excluded { path, applied: false, place, is_personal: false });
             }
             Err(message) => self.fault(place, message),
         }
@@ -537,16 +537,6 @@ impl Planner<'_> {
         let personal = table.columns.iter().filter(|declaration| declaration.pii.is_some());
         let mut faults = Vec::new();
         for one in personal {
-            if let From::Path(path) = &one.from
-                && self.places(path).len() > 1
-            {
-                let message = format!(
-                    "`{}` could be several fields: one of them had another name before, and both would have that one; give the new \
-                     one another name in the schema",
-                    path.join(".")
-                );
-                faults.push(fault(format!("table.columns.{}", one.name), message));
-            }
             for other in table.columns.iter().filter(|other| other.pii.is_none()) {
                 let holds = match (&other.from, &one.from) {
                     (From::Path(outer), From::Path(inner)) => match (self.resolve(outer), self.resolve(inner)) {
@@ -699,10 +689,16 @@ impl Planner<'_> {
         for column in self.table.columns.iter().filter(|column| column.pii.is_some()) {
             let From::Path(written) = &column.from else { continue };
             let (own, place) = (self.found(written), format!("table.columns.{}", column.name));
-            let all = self.ever_called(written).into_iter().filter(|path| Some(path) != own.as_ref());
-            others.extend(all.map(|path| (path, place.clone())));
+            let (same, all): (Vec<_>, Vec<_>) =
+                self.ever_called(written).into_iter().partition(|path| Some(path) == own.as_ref());
+            others.extend(all.into_iter().map(|path| (path, place.clone())));
+            // A version has used the name again: the column is made of one of the fields.
+            if let [path, _, ..] = same.as_slice() {
+                excluded.push(Excluded { path: path.clone(), applied: true, place, is_personal: true });
+            }
         }
-        excluded.extend(others.into_iter().map(|(path, place)| Excluded { path, applied: true, place }));
+        let other = |(path, place)| Excluded { path, applied: true, place, is_personal: false };
+        excluded.extend(others.into_iter().map(other));
         self.defaults.excluded = excluded;
     }
 
@@ -716,22 +712,6 @@ impl Planner<'_> {
             record = field.value.inside().unwrap_or(usize::MAX);
         }
         Some(names)
-    }
-
-    /// The places of all fields that are called as a path is written: where a version has used a name again, there are several.
-    fn places(&self, path: &[String]) -> Vec<Vec<At>> {
-        let mut all = vec![(ROOT, Vec::new())];
-        for segment in path {
-            let mut next = Vec::new();
-            for (record, places) in &all {
-                for at in self.source.fields(*record).filter(|at| self.source.field(*at).name == *segment) {
-                    let places: Vec<At> = places.iter().copied().chain([at]).collect();
-                    next.push((self.source.field(at).value.inside().unwrap_or(usize::MAX), places));
-                }
-            }
-            all = next;
-        }
-        all.into_iter().map(|(_, places)| places).collect()
     }
 
     /// The paths of all fields that are, or were, called as a path is written.

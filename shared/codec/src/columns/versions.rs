@@ -23,14 +23,32 @@ pub struct Own {
     /// What columns are planned from.
     pub schema: Schema,
     /// What else there is, each with its number in the registry. What is called otherwise there is known by that name, too.
-    pub versions: Vec<(u32, Schema)>,
+    versions: Vec<(u32, Schema)>,
+    /// What payloads of the schema are read as: Avro's fields with the aliases that listed versions have for those before.
+    reader: Reader,
 }
 
 impl Own {
+    /// A schema with the versions that are listed, the newest first.
+    #[must_use]
+    pub fn new(schema: Schema, versions: Vec<(u32, Schema)>) -> Self {
+        let reader = match &schema {
+            Schema::Avro(own) => {
+                let versions = versions.iter().filter_map(|(_, version)| match version {
+                    Schema::Avro(version) => Some(version),
+                    _ => None,
+                });
+                Reader::Avro(own.knowing(versions))
+            }
+            other => other.reader(),
+        };
+        Self { schema, versions, reader }
+    }
+
     /// A schema of which no other version is known.
     #[must_use]
-    pub const fn alone(schema: Schema) -> Self {
-        Self { schema, versions: Vec::new() }
+    pub fn alone(schema: Schema) -> Self {
+        Self::new(schema, Vec::new())
     }
 
     /// The listed versions as they are described.
@@ -50,7 +68,7 @@ fn told<'v>(mut described: source::Schema, versions: impl Iterator<Item = &'v so
 
 impl Described for Own {
     fn describe(&self) -> source::Schema {
-        told(self.schema.describe(), self.listed().iter())
+        told(self.reader.describe(), self.listed().iter())
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
@@ -113,10 +131,10 @@ impl Versions {
     /// columns of unknown fields.
     #[must_use]
     pub fn new(pipeline: &Pipeline, own: Own, tables: Tables) -> Self {
-        let reading = Arc::new(Reading::new(own.schema.reader(), tables));
+        let reading = Arc::new(Reading::new(own.reader.clone(), tables));
         let judged = HashMap::from([(own.schema.digest(), Ok(Arc::clone(&reading)))]);
         let listed = own.listed();
-        let known = told(own.schema.describe(), listed.iter());
+        let known = told(reading.reader.describe(), listed.iter());
         let mut versions = Self { all: United::of(&reading), reading, judged, listed, known, own };
         if pipeline.table.unknown_fields == pipeline::resolved::UnknownFields::Add {
             for (_, version) in versions.own.versions.clone() {
@@ -201,7 +219,7 @@ impl Versions {
         let reader = match self.reading.reader.united(version) {
             Some(reader) => reader,
             // What it calls a field may be what the file leaves out.
-            None if self.known.clone().learn(&described) => self.own.schema.reader(),
+            None if self.known.clone().learn(&described) => self.reading.reader.clone(),
             None => return Ok(Arc::clone(&self.reading)),
         };
         let told = Told { reader: &reader, listed: &self.listed, version: described };

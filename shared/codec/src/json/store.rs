@@ -8,10 +8,10 @@ use super::program::Store;
 use super::schema::Unit;
 use super::times;
 use super::wire::{Begin, Reader};
-use crate::Class;
 use crate::rows::digits::Digits;
 use crate::rows::level::Level;
 use crate::rows::stop::{Outcome, Stop};
+use crate::{Class, decimal};
 
 /// Reads a value, which is not null, into its cell.
 #[inline]
@@ -220,21 +220,13 @@ fn base64(reader: &mut Reader<'_>) -> Outcome<Vec<u8>> {
     bytes.map_err(|_| Stop::new(Class::WrongType, "the text is not base64"))
 }
 
-/// An unscaled number in base64: two's complement, the highest byte first.
+/// An unscaled number in base64.
 fn unscaled(reader: &mut Reader<'_>, more: u8) -> Outcome<i128> {
     let bytes = base64(reader)?;
-    let Some(first) = bytes.first() else {
+    if bytes.is_empty() {
         return Err(Stop::new(Class::WrongType, "a decimal has no bytes: that is no number"));
-    };
-    let fill = if *first >= 0x80 { 0xff } else { 0 };
-    let (front, rest) = bytes.split_at(bytes.len().saturating_sub(16));
-    let mut word = [fill; 16];
-    for (to, from) in word.iter_mut().rev().zip(rest.iter().rev()) {
-        *to = *from;
     }
-    let number = i128::from_be_bytes(word);
-    let fits = front.iter().all(|byte| *byte == fill) && (number < 0) == (fill != 0);
-    let number = if fits { number.checked_mul(10_i128.pow(more.into())) } else { None };
+    let number = decimal::unscaled(&bytes).and_then(|number| number.checked_mul(10_i128.pow(more.into())));
     number.ok_or_else(|| beyond("128 bits"))
 }
 

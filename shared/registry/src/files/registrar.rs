@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use codec::framing::Reference;
 use codec::schema::{Kind, Registered};
+use tokio::io::AsyncWriteExt as _;
 use uuid::Uuid;
 
-use super::{ENDINGS, Folder, file_of, is_inside, number};
+use super::{ENDINGS, Folder, file_of, ids_file, is_inside, number};
 use crate::registrar::{Naming, Registrar};
 use crate::{Error, Wanted};
 
@@ -90,6 +91,20 @@ impl Folder {
         Ok(part.into())
     }
 
+    /// Notes that an id is a version of a name.
+    async fn note(&self, name: &str, ending: &str, id: u32) -> Result<(), Error> {
+        let (wanted, file) = (Wanted::Latest(name.to_owned()), ids_file(name, ending));
+        if self.ids_of(&wanted, name, ending).await?.is_some_and(|ids| ids.contains(&id)) {
+            return Ok(());
+        }
+        let path = self.root.join(file);
+        let fault = |error: std::io::Error| self.unwritable(name, &path, &error);
+        // At the end, so that what somebody else notes at once stays.
+        let mut opened = tokio::fs::OpenOptions::new().append(true).create(true).open(&path).await.map_err(fault)?;
+        opened.write_all(format!("{id}\n").as_bytes()).await.map_err(fault)?;
+        opened.flush().await.map_err(fault)
+    }
+
     fn unwritable(&self, name: &str, path: &Path, error: &std::io::Error) -> Error {
         self.refused(name, format!("{} can't be written: {error}", path.display()))
     }
@@ -113,15 +128,23 @@ fn reference(stem: &str, naming: Naming) -> Option<Reference> {
 impl Registrar for Folder {
     async fn find(&self, name: &str, schema: &Registered, naming: Naming) -> Result<Option<Reference>, Error> {
         let wanted = Wanted::Latest(name.to_owned());
-        // Of which name an id is nothing says; but a name that is not there has no versions.
-        if self.read(&wanted, &file_of(name, ending(schema.kind))).await?.is_none() {
+        let ending = ending(schema.kind);
+        // A name that is not there has no versions.
+        if self.read(&wanted, &file_of(name, ending)).await?.is_none() {
             return Ok(None);
         }
         // The same text is another schema where it imports others.
         if !self.has_imports(&wanted, schema).await? {
             return Ok(None);
         }
-        self.known(&wanted, schema, naming).await
+        let known = self.known(&wanted, schema, naming).await?;
+        let ids = self.ids_of(&wanted, name, ending).await?;
+        let is_ours = |reference: &Reference| match (reference, &ids) {
+            (Reference::ConfluentId(id), Some(ids)) => ids.contains(id),
+            // Of which name it is nothing says.
+            _ => true,
+        };
+        Ok(known.filter(is_ours))
     }
 
     async fn register(&self, name: &str, schema: &Registered, naming: Naming) -> Result<Reference, Error> {
@@ -161,6 +184,9 @@ impl Registrar for Folder {
             }
         };
         self.put(name, &file_of(name, ending), &schema.text).await?;
+        if let Reference::ConfluentId(id) = reference {
+            self.note(name, ending, id).await?;
+        }
         Ok(reference)
     }
 }
@@ -191,6 +217,13 @@ mod tests {
         check(&first, Naming::Number, Reference::ConfluentId(1)).await;
         check(&second, Naming::Number, Reference::ConfluentId(2)).await;
         check(&first, Naming::Number, Reference::ConfluentId(1)).await;
+        // What another name is registered under is no version of this one, unless it is the same text.
+        let third = schema("\"long\"");
+        assert_eq!(folder.register("u-value", &third, Naming::Number).await, Ok(Reference::ConfluentId(3)));
+        assert_eq!(folder.register("u-value", &first, Naming::Number).await, Ok(Reference::ConfluentId(1)));
+        assert_eq!(folder.versions("t-value").await, Ok(vec![1, 2]));
+        assert_eq!(folder.versions("u-value").await, Ok(vec![3, 1]));
+        assert_eq!(folder.find("u-value", &second, Naming::Number).await, Ok(None), "it is another name's");
         let id = Uuid::from_u128(7);
         check(&second, Naming::Version(id), Reference::GlueVersion(id)).await;
         // One that is there keeps its own.

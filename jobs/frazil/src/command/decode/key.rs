@@ -7,9 +7,9 @@ use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::interleave;
 use arrow::datatypes::FieldRef;
 use codec::Rejected;
-use codec::columns::Columns;
+use codec::columns::{Arrangement, Own, Reading, Tables, United, Versions};
 use codec::framing::{self, Framed, KEY_HEADER, Message, Reference, Splitter, Unwrapped};
-use codec::payload::{self, Decoder, Schema};
+use codec::payload::{Decoder, Schema};
 use codec::written::Written;
 use model::failure::Kind;
 use model::secret::Secret;
@@ -25,29 +25,48 @@ pub(super) struct Key {
     /// Of keys in the place of values.
     pipeline: Pipeline,
     splitter: Splitter,
-    reader: payload::Reader,
+    versions: Versions,
     /// The own schema's fingerprint, where one may name it.
     fingerprint: Option<u64>,
-    columns: Columns,
     salt: Option<Secret>,
-    own: Decoder,
+    own: Writer,
     /// What reads keys that are written with other versions.
-    found: HashMap<(Reference, Message), Result<Decoder, Rejected>>,
+    found: HashMap<(Reference, Message), Result<Writer, Rejected>>,
+}
+
+/// What reads keys that are written with one schema.
+struct Writer {
+    decoder: Decoder,
+    /// How its columns stand in those that ingest stages of such a key alone.
+    arrangement: Arrangement,
+}
+
+impl Writer {
+    fn new(
+        versions: &Versions,
+        reading: &Reading,
+        schema: &Schema,
+        salt: Option<&Secret>,
+    ) -> Result<Self, codec::Error> {
+        let mut united = United::of(versions.own());
+        // It goes with the others, or there would be no reading.
+        if united.add(reading).is_ok() {
+            versions.name(&mut united);
+        }
+        let decoder = reading.reader.decoder(schema, &reading.tables.columns, salt)?;
+        Ok(Self { decoder, arrangement: united.arrangement(reading, "") })
+    }
 }
 
 impl Key {
-    pub(super) fn new(
-        of_key: Pipeline,
-        schema: &Schema,
-        columns: Columns,
-        salt: Option<Secret>,
-    ) -> Result<Self, codec::Error> {
+    pub(super) fn new(of_key: Pipeline, own: Own, columns: Tables, salt: Option<Secret>) -> Result<Self, codec::Error> {
+        let schema = own.schema.clone();
+        let versions = Versions::new(&of_key, own, columns);
         Ok(Self {
             splitter: Splitter::new(framing::Settings::of(&of_key.value))?,
-            reader: schema.reader(),
             fingerprint: schema.fingerprint(),
-            own: schema.decoder(&columns, salt.as_ref())?,
-            columns,
+            own: Writer::new(&versions, versions.own(), &schema, salt.as_ref())?,
+            versions,
             salt,
             found: HashMap::new(),
             pipeline: of_key,
@@ -78,12 +97,12 @@ impl Key {
             Reference::AvroFingerprint(crc) => self.fingerprint == Some(*crc),
             _ => false,
         };
-        let decoder = match named.filter(|named| !is_own(named)) {
+        let writer = match named.filter(|named| !is_own(named)) {
             None => Ok(&mut self.own),
             Some(named) => self.writer(named, registries).await?,
         };
-        let decoder = match decoder {
-            Ok(decoder) => decoder,
+        let Writer { decoder, arrangement } = match writer {
+            Ok(writer) => writer,
             Err(rejected) => return Ok(Err(rejected.of_key())),
         };
         if let Err(rejected) = decoder.decode(&payload) {
@@ -95,17 +114,18 @@ impl Key {
             let repeated = interleave(&[column.as_ref() as &dyn Array], &places);
             Ok((Arc::clone(field), repeated.map_err(|e| Failure::of(Kind::Bug, "decode.key", &e))?))
         };
-        let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(column);
+        let arranged = arrangement.of(&batch).map_err(|e| codec_failure(&e))?;
+        let columns = arrangement.fields().iter().zip(&arranged).map(column);
         Ok(Ok(columns.collect::<Result<_, Failure>>()?))
     }
 
     /// Of a record without a key.
     fn nulls(&self, rows: usize) -> Result<Vec<(FieldRef, ArrayRef)>, Rejected> {
-        if self.columns.columns.iter().any(|column| column.required) {
+        if self.versions.own().tables.columns.columns.iter().any(|column| column.required) {
             return Err(Rejected::no_key());
         }
         let null = |field: &FieldRef| (Arc::clone(field), new_null_array(field.data_type(), rows));
-        Ok(self.own.schema().fields().iter().map(null).collect())
+        Ok(self.own.arrangement.fields().iter().map(null).collect())
     }
 
     /// What reads keys that are written with what they name.
@@ -113,7 +133,7 @@ impl Key {
         &mut self,
         named: (Reference, Message),
         registries: &Registries,
-    ) -> Result<Result<&mut Decoder, Rejected>, Failure> {
+    ) -> Result<Result<&mut Writer, Rejected>, Failure> {
         if !self.found.contains_key(&named) {
             let registered = match registered(registries, named.0).await? {
                 Ok(registered) => registered,
@@ -121,19 +141,20 @@ impl Key {
                 Err(rejected) => return Ok(Err(rejected)),
             };
             let format = self.pipeline.value.format;
-            let own = (format == Format::Protobuf).then(|| self.reader.name());
+            let own = (format == Format::Protobuf).then(|| self.versions.own().reader.name());
             let schema = Written::compile(&registered, format).and_then(|written| written.schema(named.1, own));
-            let decoder = match schema {
+            let read = schema.and_then(|schema| Ok((self.versions.judge(&self.pipeline, &schema)?, schema)));
+            let writer = match read {
                 Err(rejected) => Err(rejected),
-                Ok(schema) => match self.reader.decoder(&schema, &self.columns, self.salt.as_ref()) {
-                    Ok(decoder) => Ok(decoder),
+                Ok((reading, schema)) => match Writer::new(&self.versions, &reading, &schema, self.salt.as_ref()) {
+                    Ok(writer) => Ok(writer),
                     Err(error) => Err(error.unlike().map_err(|e| codec_failure(&e))?),
                 },
             };
-            self.found.insert(named, decoder);
+            self.found.insert(named, writer);
         }
         match self.found.get_mut(&named) {
-            Some(Ok(decoder)) => Ok(Ok(decoder)),
+            Some(Ok(writer)) => Ok(Ok(writer)),
             Some(Err(rejected)) => Ok(Err(rejected.clone())),
             None => Err(Failure::new(Kind::Bug, "decode.key", "a decoder is gone")),
         }

@@ -146,10 +146,10 @@ impl Reader {
         let own = ingest::own_schema(&pipeline, &registries).await.map_err(failed)?;
         let (pipeline, key) = match pipeline.of_key() {
             Some(of_key) => {
-                let schema = ingest::own_schema(&of_key, &registries).await.map_err(failed)?.schema;
-                let planned = columns::plan_keys(&schema, &pipeline, &of_key);
+                let own = ingest::own_schema(&of_key, &registries).await.map_err(failed)?;
+                let planned = columns::plan_keys(&own, &pipeline, &of_key);
                 let (columns, typed) = planned.map_err(|faults| misplanned(&faults))?;
-                (typed, Some(Key::new(of_key, &schema, columns, salt.clone()).map_err(|e| codec_failure(&e))?))
+                (typed, Some(Key::new(of_key, own, columns, salt.clone()).map_err(|e| codec_failure(&e))?))
             }
             None => (pipeline, None),
         };

@@ -58,6 +58,30 @@ fn fields_come_in_any_order_and_may_be_missing() {
     check_read(&record("a: \"int\"; b: \"int\""), &swapped, "02 04", "b=2 a=1");
 }
 
+/// The specification asks the reader's aliases; a pipeline meets versions that are newer than its own schema.
+#[test]
+fn what_the_writer_calls_otherwise_and_says_so_is_the_readers() {
+    let renamed = record("n: \"int\"; label: \"string\" | \"aliases\": [\"title\", \"name\"]");
+    check_read(&renamed, &record("name: \"string\"; n: \"int\""), "02 0261", "name=\"a\" n=1");
+    // Also where there is a default, or a type that is wider; and of two that were the same, one.
+    check_read(&renamed, &record("name: \"string\" | \"default\": \"x\""), "02 0261", "name=\"a\"");
+    check_read(&record("m: \"int\" | \"aliases\": [\"n\"]"), &record("n: \"long\""), "02", "n=1");
+    let split = record("a: \"int\" | \"aliases\": [\"x\"]; b: \"int\" | \"aliases\": [\"x\"]");
+    check_read(&split, &record("x: \"int\""), "02 04", "x=1");
+    // A name that another field of the writer's has is that field's.
+    let reused = record("b: \"int\" | \"aliases\": [\"a\"]; a: \"int\"");
+    check_read(&reused, &record("a: \"int\""), "02 04", "a=2");
+    let named = |name: &str, more: &str| {
+        record(&format!(
+            "f: {{\"type\": \"record\", \"name\": \"{name}\"{more}, \"fields\": [{{\"name\": \"x\", \"type\": \"int\"}}]}}"
+        ))
+    };
+    check_read(&named("New", ", \"aliases\": [\"p.Old\"]"), &named("Old", ""), "02", "f={x:1}");
+    let message =
+        refused(&named("New", ", \"aliases\": [\"Older\"]"), &named("Old", ""), "02", Class::IncompatibleSchema, "f");
+    assert!(message.contains("`New` is not the reader's `Old`"), "{message}");
+}
+
 #[test]
 fn unions_are_resolved_by_the_branch_that_was_written() {
     let of = |of: &str| record(&format!("f: {of}; t: \"int\""));

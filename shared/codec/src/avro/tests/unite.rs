@@ -4,6 +4,28 @@ use proptest::prelude::*;
 
 use super::generate;
 use super::*;
+
+/// A version says what a field was called in the one before it, and what it was before that, the one before says.
+#[test]
+fn names_are_known_over_several_versions() {
+    let check = |own: &str, versions: &[&str], written: &str, expected: &str| {
+        let versions: Vec<Schema> = versions.iter().map(|version| record(version)).collect();
+        let known = record(own).knowing(versions.iter());
+        assert_eq!(known.digest(), record(own).digest());
+        check_read(&record(written), &known, "02", expected);
+    };
+    let (first, second) = ("a: \"int\"", "b: \"int\" | \"aliases\": [\"a\"]");
+    let third = "c: \"int\" | \"aliases\": [\"b\"], \"default\": 7";
+    check(third, &[third, second, first], first, "c=1");
+    check(third, &[], first, "c=7");
+    // Which another field has had since, is that one's.
+    let between = "b: \"int\" | \"aliases\": [\"a\"]; a: [\"null\", \"int\"] | \"default\": null";
+    check(third, &[third, between, second], first, "c=7");
+    let nested = |field: &str| format!("r: {{\"type\": \"record\", \"name\": \"N\", \"fields\": [{field}]}}");
+    let field = |name: &str, more: &str| nested(&format!("{{\"name\": \"{name}\", \"type\": \"int\"{more}}}"));
+    let (first, second) = (field("a", ""), field("b", ", \"aliases\": [\"a\"]"));
+    check(&field("c", ", \"aliases\": [\"b\"]"), &[&second, &first], &first, "r={c:1}");
+}
 use crate::columns::former_sources;
 use crate::testing::Random;
 use crate::testing::cells;
