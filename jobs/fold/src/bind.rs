@@ -80,6 +80,12 @@ impl Binding {
         self.0.values().any(|bound| *bound == id)
     }
 
+    /// Whether a source that goes to a field differs from this one in case only.
+    pub(crate) fn respells(&self, id: i32, source: &str) -> bool {
+        let lower = source.to_lowercase();
+        self.0.iter().any(|(known, bound)| *bound == id && known.to_lowercase() == lower)
+    }
+
     /// From now on a source goes to a field. What went there before still does.
     pub(crate) fn bind(&mut self, source: &str, id: i32) {
         self.0.insert(source.to_owned(), id);
