@@ -225,7 +225,9 @@ impl Ingest {
         });
         let schema = own.schema.clone();
         let judged = columns::Versions::new(&pipeline, own, columns);
-        let united = United::of(judged.own());
+        let mut united = United::of(judged.own());
+        // What else the table may know them by other versions tell.
+        judged.name(&mut united);
         let making = Making::new(Arc::clone(judged.own()), schema, united, key.map(Arc::new), salt);
         let of_key = |config: KeyConfig| Keys {
             schemas: Schemas::new(Arc::clone(&registries), config.pipeline.value.format),

@@ -52,9 +52,6 @@ impl Versions {
 
     /// See [`crate::Ingest`].
     pub(crate) fn meet(&mut self, pipeline: &Pipeline, known: &mut Known) -> Arc<Making> {
-        if pipeline.table.unknown_fields != UnknownFields::Add {
-            return Arc::clone(&self.making);
-        }
         if self.met.len() > MET_MAX {
             self.met.clear();
         }
