@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use codec::columns::{self, Own, United};
+use codec::columns::{self, Own};
 use codec::payload::Schema;
 use model::clock::Clock;
 use model::id::PipelineId;
@@ -229,14 +229,14 @@ impl Ingest {
         let keys = keys.map(|KeyConfig { pipeline, own, columns }| {
             let (pipeline, schema) = (Arc::new(pipeline), own.schema.clone());
             let met = met_keys.insert(met(&pipeline, own, columns));
-            let (own, united) = (Arc::clone(met.own()), United::of(met.own()));
+            let (own, united) = (Arc::clone(met.own()), met.united());
             key = Some(Arc::new(KeyMaking { schema: schema.clone(), own, united }));
             let schemas = Schemas::new(Arc::clone(&registries), pipeline.value.format);
             Keys { pipeline, schema, schemas }
         });
         let (pipeline, schema) = (Arc::new(pipeline), own.schema.clone());
         let values = met(&pipeline, own, columns);
-        let making = Making::new(Arc::clone(values.own()), schema, United::of(values.own()), key, salt);
+        let making = Making::new(Arc::clone(values.own()), schema, values.united(), key, salt);
         let ingest = Self {
             keys,
             schemas: Schemas::new(registries, pipeline.value.format),

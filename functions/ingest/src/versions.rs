@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use codec::Rejected;
-use codec::columns::{self, Reading};
+use codec::columns::{self, Reading, United};
 use codec::framing::{Message, Reference};
 use codec::payload::Schema;
 use pipeline::resolved::{self, Format, Pipeline, UnknownFields};
@@ -43,6 +43,13 @@ impl Met {
         self.judged.own()
     }
 
+    /// The columns of the pipeline's own schema, with what else the table may know them by, which other versions tell.
+    pub(crate) fn united(&self) -> United {
+        let mut united = United::of(self.own());
+        self.judged.name(&mut united);
+        united
+    }
+
     fn adds(&self) -> bool {
         self.pipeline.table.unknown_fields == UnknownFields::Add
     }
@@ -72,9 +79,6 @@ impl Met {
     /// Gives what is known its readings, and asks `take` to take each in that was not met before. A schema whose fields can't be columns
     /// is taken out: its records are dead letters.
     fn meet(&mut self, known: &mut Known, mut take: impl FnMut(&Reading, &columns::Versions) -> Result<(), Rejected>) {
-        if !self.adds() {
-            return;
-        }
         if self.met.len() > MET_MAX {
             self.met.clear();
         }

@@ -105,6 +105,12 @@ impl Binding {
         if self.is_fresh { None } else { self.id(source) }
     }
 
+    /// Whether a source that goes to a field differs from this one in case only.
+    pub(crate) fn respells(&self, id: i32, source: &str) -> bool {
+        let lower = source.to_lowercase();
+        self.of.iter().any(|(known, bound)| *bound == id && known.to_lowercase() == lower)
+    }
+
     /// From now on a source goes to a field. What went there before still does.
     pub(crate) fn bind(&mut self, source: &str, id: i32) {
         self.of.remove(&format!("{FORMER}{source}"));

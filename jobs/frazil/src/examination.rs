@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use codec::columns::{self, About, Columns, Own};
+use codec::columns::{self, About, Columns, Own, Unmatched};
 use iceberg::spec::{PartitionSpec, SchemaRef, SortOrder};
 use model::clock::Clock;
 use pipeline::Fault;
@@ -15,7 +15,7 @@ use pipeline::environment::{self, Environment};
 use pipeline::fault::code;
 use pipeline::file::{self, Examined};
 use pipeline::glob;
-use pipeline::resolved::{Pipeline, Table, TableName};
+use pipeline::resolved::{self, Pipeline, Table, TableName};
 use table::data_file;
 use table::schema::Column;
 use table::{partition, sort};
@@ -44,6 +44,8 @@ pub(crate) struct Examinee {
     pub(crate) examined: Examined,
     /// All faults, of what it names too.
     pub(crate) faults: Vec<Fault>,
+    /// What is allowed and may still not be meant, as far as schemas tell.
+    pub(crate) warnings: Vec<Fault>,
     /// What it comes to, where nothing is wrong.
     pub(crate) resolved: Option<Resolved>,
     /// Why a registry could not be asked for the schema.
@@ -75,6 +77,8 @@ pub(crate) struct Resolved {
     pub(crate) left_aside: Vec<String>,
     /// Versions of the schema whose records are not read, by their numbers, and why.
     pub(crate) refused: Vec<(u32, String)>,
+    /// Fields of versions of the schema that are in no column, for a column of their name is declared of something else.
+    pub(crate) replaced: Vec<(u32, Vec<String>)>,
     /// Of many tables those that differ from the others.
     pub(crate) differing: Vec<Self>,
 }
@@ -152,10 +156,22 @@ impl Examination {
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut all = self.faults.clone();
         all.extend(self.pipelines.iter().flat_map(|examinee| examinee.faults.iter().cloned()));
-        all.sort_by(|a, b| (&a.file, a.line, a.column, &a.message).cmp(&(&b.file, b.line, b.column, &b.message)));
-        all.dedup();
+        in_order(&mut all);
         all
     }
+
+    /// Every warning that schemas give cause to, by file and place.
+    pub(crate) fn warnings(&self) -> Vec<Fault> {
+        let mut all: Vec<Fault> =
+            self.pipelines.iter().flat_map(|examinee| examinee.warnings.iter().cloned()).collect();
+        in_order(&mut all);
+        all
+    }
+}
+
+fn in_order(all: &mut Vec<Fault>) {
+    all.sort_by(|a, b| (&a.file, a.line, a.column, &a.message).cmp(&(&b.file, b.line, b.column, &b.message)));
+    all.dedup();
 }
 
 /// The environment that a command line chose, as far as it can be read, with the faults of its file.
@@ -223,13 +239,30 @@ pub(crate) async fn examine(
         (Ok(keys), unanswered) => (keys, unanswered),
         (Err(failure), unanswered) => (None, unanswered.or(Some(failure))),
     };
+    let warnings = match &schema {
+        Found::Usable(own) => unmatched(&examined, own),
+        Found::Unknown | Found::Wrong => Vec::new(),
+    };
     let resolved = match (schema, &keys) {
         (Found::Unknown, _) | (_, None) => None,
         (Found::Wrong, Some(keys)) => resolve(&examined, environment, None, keys, &mut faults),
         (Found::Usable(own), Some(keys)) => resolve(&examined, environment, Some(&own), keys, &mut faults),
     };
     let resolved = resolved.filter(|_| faults.is_empty());
-    Ok(Examinee { path: path.to_owned(), examined, faults, resolved, unanswered })
+    Ok(Examinee { path: path.to_owned(), examined, faults, warnings, resolved, unanswered })
+}
+
+/// Exclusions of what no known version of the schema has. Payloads without a schema have whatever they have.
+fn unmatched(examined: &Examined, own: &Own) -> Vec<Fault> {
+    let pipeline = examined.pipeline.iter().filter(|pipeline| pipeline.value.schema != resolved::Schema::Declared);
+    let found = pipeline.flat_map(|pipeline| columns::unmatched(own, &pipeline.table));
+    let warning = |Unmatched { place, path, nearest }: Unmatched| {
+        let hint = nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"));
+        let message =
+            format!("no known version of the schema has a field `{path}`: nothing is left out before one has{hint}");
+        examined.fault(&place, code::UNMATCHED, message, nearest)
+    };
+    found.map(warning).collect()
 }
 
 /// What is known of keys: the pipeline with the types of the columns that they fill, these columns by the key's own schema, with the
@@ -339,9 +372,11 @@ fn resolve(
     let versions = columns::Versions::new(pipeline, own.clone(), tables.clone());
     let refused = versions.refused().into_iter().map(|(number, why)| (number, why.message.clone()));
     let refused = refused.chain(keys.refused.iter().cloned()).collect();
+    let replaced = versions.replaced().into_iter().map(|(number, fields)| (number, fields.to_vec())).collect();
     let mut resolved = Resolved {
         left_aside: columns::left_aside(own, &pipeline.table, &tables.columns),
         refused,
+        replaced,
         pipeline: pipeline.clone(),
         former: former(&tables.columns),
         columns: tables.columns,

@@ -8,7 +8,9 @@ mod plan;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unmatched;
 mod versions;
+mod withheld;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,11 +22,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::{Described, ROOT};
 
+pub(crate) use withheld::{Withheld, Within};
+
 pub use arrangement::Arrangement;
 pub use aside::left_aside;
 pub use keys::{former_of_keys, plan_keys};
 pub use plan::{plan, plan_records};
 pub use tables::{Tables, plan_tables};
+pub use unmatched::{Unmatched, unmatched};
 pub use versions::{Own, Reading, United, Versions};
 
 /// A table's columns, in order, and what else decoding depends on.
@@ -43,6 +48,17 @@ pub struct Columns {
     /// with its path are made of the element; others are the same in every row of a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explode: Option<String>,
+    /// What the column of unknown fields has nothing of, where there is one.
+    #[serde(default, skip_serializing_if = "Withheld::is_empty")]
+    pub(crate) withheld: Withheld,
+    /// The paths of required columns that are missing here, for only another version of the schema has their fields: every record of
+    /// this version lacks a value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) absent: Vec<String>,
+    /// The fields of the payload's record, as sources name them, that are in no column for one of their name is declared of something
+    /// else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) replaced: Vec<String>,
 }
 
 /// A field of the payload.
@@ -143,6 +159,13 @@ impl Columns {
     pub fn hashed(&self) -> Option<&Column> {
         self.columns.iter().find(|column| column.pii == Some(Pii::Hash))
     }
+
+    /// The fields, by their paths, of required columns that the schema lacks, and another version of it has: none of its records is a
+    /// row.
+    #[must_use]
+    pub fn absent(&self) -> &[String] {
+        &self.absent
+    }
 }
 
 impl Field {
@@ -165,6 +188,9 @@ impl Field {
             unknown_fields: UnknownFields::Ignore,
             filter: None,
             explode: None,
+            withheld: Withheld::default(),
+            absent: Vec::new(),
+            replaced: Vec::new(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How column names are spelled, which are taken, and which was probably meant.
 
+use std::collections::HashMap;
+
 use pipeline::resolved::ColumnCase;
 
 /// A source name as a column name.
@@ -29,6 +31,47 @@ fn snake(name: &str) -> String {
         previous = Some(c);
     }
     folded
+}
+
+/// Names by how columns are spelled that are made of them. Nothing is where columns are as their sources are: then each name is its own.
+pub(crate) struct Spelled {
+    case: ColumnCase,
+    /// None where several names are spelled alike.
+    places: HashMap<String, Option<usize>>,
+    /// Whether all are written as columns are.
+    is_plain: bool,
+}
+
+impl Spelled {
+    pub(crate) fn of<'n>(case: ColumnCase, names: impl IntoIterator<Item = &'n str>) -> Self {
+        let (mut places, mut is_plain) = (HashMap::new(), true);
+        if case != ColumnCase::AsIs {
+            for (place, name) in names.into_iter().enumerate() {
+                let spelled = fold(case, name);
+                is_plain &= spelled == name;
+                places.entry(spelled).and_modify(|known| *known = None).or_insert(Some(place));
+            }
+        }
+        Self { case, places, is_plain }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// A name as a column's is spelled.
+    pub(crate) fn fold(&self, name: &str) -> String {
+        fold(self.case, name)
+    }
+
+    /// The place of the only name that is spelled as this one.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        if self.places.is_empty() { None } else { self.places.get(&fold(self.case, name)).copied().flatten() }
+    }
 }
 
 /// Why a top-level column may not have this name, if so. Compared without case, as Glue and Athena compare.
@@ -100,6 +143,16 @@ mod tests {
         check("Mixed_Case", "mixed_case", "mixed_case");
         check("ÅngströmLänge", "ångström_länge", "ångströmlänge");
         check("", "", "");
+    }
+
+    #[test]
+    fn a_name_is_found_by_its_spelling_where_no_other_is_spelled_so() {
+        let names = ["userId", "mail", "MAIL"];
+        let lower = Spelled::of(ColumnCase::Lower, names);
+        assert_eq!(lower.find("USERID"), Some(0));
+        assert_eq!((lower.find("Mail"), lower.find("user_id"), lower.find("x")), (None, None, None));
+        assert_eq!(Spelled::of(ColumnCase::Snake, names).find("user_id"), Some(0));
+        assert_eq!(Spelled::of(ColumnCase::AsIs, names).find("userId"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use model::secret::Secret;
-use pipeline::resolved::Pipeline;
+use pipeline::resolved::{ColumnCase, Pipeline};
 use prost_reflect::MessageDescriptor;
 
 use crate::columns::{Columns, Field};
@@ -194,17 +194,28 @@ impl Reader {
     }
 
     /// What payloads of this schema and of another version of it are read as: with the fields of both. Nothing where it is that
-    /// already.
+    /// already. Fields that are found by their names are the same under another spelling of which `case` makes one column.
     #[must_use]
-    pub fn united(&self, version: &Schema) -> Option<Self> {
+    pub fn united(&self, version: &Schema, case: ColumnCase) -> Option<Self> {
         match (self, version) {
             (Self::Protobuf { name, described }, Schema::Protobuf(message)) => {
                 let described = described.united(&message.describe())?;
                 Some(Self::Protobuf { name: name.clone(), described })
             }
-            (Self::Avro(own), Schema::Avro(other)) => own.united(other).map(Self::Avro),
-            (Self::Json(own), Schema::Json(other)) => own.united(other).map(Self::Json),
+            (Self::Avro(own), Schema::Avro(other)) => own.united(other, case).map(Self::Avro),
+            (Self::Json(own), Schema::Json(other)) => own.united(other, case).map(Self::Json),
             _ => None,
+        }
+    }
+
+    /// The same without these fields of the payload's record, as sources name them: it does not know them.
+    pub(crate) fn without(&self, fields: &[String]) -> Self {
+        match self {
+            Self::Protobuf { name, described } => {
+                Self::Protobuf { name: name.clone(), described: described.without(fields) }
+            }
+            Self::Avro(schema) => Self::Avro(schema.without(fields)),
+            Self::Json(schema) => Self::Json(schema.without(fields)),
         }
     }
 

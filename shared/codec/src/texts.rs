@@ -266,6 +266,9 @@ mod tests {
             unknown_fields: UnknownFields::Ignore,
             filter: None,
             explode: None,
+            withheld: columns::Withheld::default(),
+            absent: Vec::new(),
+            replaced: Vec::new(),
         }
     }
 

@@ -35,6 +35,8 @@ pub mod code {
     pub const SCHEMA: &str = "config.schema";
     /// What the file says of records and columns does not go with their schema.
     pub const MISFIT: &str = "config.misfit";
+    /// What is left out is nothing that a schema has, which is a warning: a version to come may have it.
+    pub const UNMATCHED: &str = "config.unmatched";
     /// Another pipeline reads the topic.
     pub const TOPIC_TAKEN: &str = "config.topic_taken";
     /// Values are hashed, and the environment names no salt.

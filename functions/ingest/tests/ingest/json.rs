@@ -219,3 +219,42 @@ async fn every_framing_and_version_becomes_rows_of_one_table() {
     let dead = [(3, Class::IncompatibleSchema), (4, Class::UnknownSchema), (5, Class::WrongType)];
     assert_eq!(topic.dead(), dead);
 }
+
+/// O-26: one rule finds names everywhere, and two that it finds for one column are none.
+#[tokio::test(start_paused = true)]
+async fn names_that_differ_in_case_only_are_one_column_s() {
+    let schema = "{\"title\": \"T\", \"type\": \"object\", \"properties\": {\"id\": {\"type\": \"integer\", \"format\": \"int32\"},
+        \"ii\": {\"type\": \"string\"}, \"In\": {\"type\": \"object\", \"properties\": {\"Sub\": {\"type\": \"string\"}}}}}";
+    let upper = schema.replace("\"id\"", "\"ID\"").replace("\"ii\"", "\"II\"");
+    let records = [
+        "{\"ID\":1,\"II\":\"x\",\"IN\":{\"sub\":\"s\"}}",
+        "{\"id\":2,\"Ii\":\"y\",\"iI\":\"z\"}",
+        "{\"id\":3,\"ii\":\"y\",\"II\":\"z\"}",
+        "{\"id\":4,\"in\":{\"sub\":\"s\",\"SUB\":\"t\"}}",
+        "{\"id\":5,\"II\":\"x\",\"II\":\"y\"}",
+    ];
+    let rows = ["0: id=1 ii=x in={sub: s}", "4: id=5 ii=y in=NULL"];
+    let ambiguous = Class::AmbiguousName;
+    let dead = [(1, ambiguous), (2, ambiguous), (3, ambiguous)];
+    let bare = "format = \"json\"\nframing = \"bare\"\nschema = { json_schema = \"schemas/t.json\" }";
+    for unknown in ["ignore", "dead-letter"] {
+        let table = format!("unknown_fields = \"{unknown}\"");
+        let topic = Topic::of(&[("schemas/t.json", schema)], bare, &table).await.unwrap();
+        let outcome = topic.handle(all(&records)).await.unwrap();
+        assert_eq!((topic.rows(), topic.dead()), (rows.map(str::to_owned).to_vec(), dead.to_vec()), "{unknown}");
+        assert_eq!(topic.columns(), ["id int", "ii string", "in struct<sub: string>"], "{unknown}");
+        assert_eq!(outcome.records_with_unknown_fields, 0, "{unknown}");
+    }
+    // Nor does a version that spells them so bring columns.
+    let files = [("registry/t.json", schema), ("registry/1.json", schema), ("registry/2.json", &upper)];
+    let registered = "format = \"json\"\nframing = \"confluent\"\nschema = { registry = \"main\", name = \"t\" }";
+    let topic = Topic::of(&files, registered, "").await.unwrap();
+    let framed = |(offset, value): (i64, &&str)| framed(offset, "00 00000002", value);
+    topic.handle((0..).zip(&records).map(framed).collect()).await.unwrap();
+    assert_eq!((topic.rows(), topic.dead()), (rows.map(str::to_owned).to_vec(), dead.to_vec()));
+    assert_eq!(topic.columns(), ["id int", "ii string", "in struct<sub: string>"]);
+    // Where columns keep the case of their fields, other names are unknown.
+    let topic = Topic::of(&[("schemas/t.json", schema)], bare, "column_case = \"as-is\"").await.unwrap();
+    let outcome = topic.handle(all(&records[..1])).await.unwrap();
+    assert_eq!((topic.rows(), outcome.records_with_unknown_fields), (vec!["0: id=NULL ii=NULL In=NULL".to_owned()], 1));
+}

@@ -7,6 +7,7 @@ mod json;
 mod keys;
 mod memory;
 mod plan;
+mod private;
 mod records;
 mod registered;
 mod routes;

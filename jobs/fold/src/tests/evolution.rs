@@ -510,3 +510,30 @@ async fn two_folds_at_once_add_a_column_once() {
     }
     assert!(raced > 10, "{raced}");
 }
+
+/// A field that is but spelled otherwise in a newer schema, without an alias: the column is called alike, and is the same.
+#[tokio::test]
+async fn a_source_that_differs_in_case_only_is_the_same_where_the_column_is_called_alike() {
+    for in_one_fold in [true, false] {
+        let world = world(80 + u64::from(in_one_fold));
+        stage(&world, 0, &[("userid", "userId", "string", texts(["a"]))]);
+        if !in_one_fold {
+            assert!(changes(&world).await.is_empty());
+        }
+        world.wait(1);
+        stage(&world, 1, &[("userid", "userid", "string", texts(["b"]))]);
+        assert!(changes(&world).await.is_empty());
+        world.wait(1);
+        stage(&world, 2, &[("userid", "userId", "string", texts(["c"]))]);
+        assert!(changes(&world).await.is_empty());
+        assert_eq!(columns(&world).await, ["userid string!"]);
+        assert_eq!(values(&world, &["userid"]).await, ["a", "b", "c"]);
+    }
+    // Another field under the name is another.
+    let world = world(82);
+    stage(&world, 0, &[("userid", "userId", "string", texts(["a"]))]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, 1, &[("userid", "user_id", "string", texts(["b"]))]);
+    assert_eq!(world.fold().run().await.unwrap_err().code(), "fold.column_taken");
+}

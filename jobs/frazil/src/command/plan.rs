@@ -114,10 +114,11 @@ pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) 
     let mut body = Body { env: environment.name.clone(), ..Body::default() };
     if let Some(examinee) = examination.pipelines.first() {
         body.pipeline = examinee.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        body.warnings.extend(remarks::of_file(&examinee.warnings));
         // Another's topics, or a block of frazil.toml, do not keep this file from being read.
         if let Some(resolved) = &examinee.resolved {
             let files = estimate::of(resolved, arguments.records_per_second, arguments.record_bytes);
-            body.warnings = remarks::of(resolved, environment, &files);
+            body.warnings.extend(remarks::of(resolved, environment, &files));
             body.offline = Some(offline(resolved, environment, files));
             if faults.is_empty() && resolved.pipeline.has_many() {
                 match look_at_many(resolved, examinee, environment, session).await {

@@ -1,5 +1,6 @@
 //! What is allowed and may still not be meant: wasteful layouts, rows that are left out for good.
 
+use pipeline::Fault;
 use pipeline::environment::{Environment, Start};
 use pipeline::partition;
 use pipeline::resolved::{Late, Mode, PartitionField, Pipeline, Transform};
@@ -25,7 +26,15 @@ pub(crate) struct Remark {
     pub(crate) message: String,
 }
 
-/// Every warning about a pipeline without faults.
+/// The warnings about settings of a file, which has them at some place.
+pub(crate) fn of_file(warnings: &[Fault]) -> impl Iterator<Item = Remark> {
+    warnings.iter().map(|warning| {
+        let message = format!("line {}, column {}: {}", warning.line, warning.column, warning.message);
+        Remark { code: warning.code, message }
+    })
+}
+
+/// Every other warning about a pipeline without faults.
 pub(crate) fn of(resolved: &Resolved, environment: &Environment, estimate: &Estimate) -> Vec<Remark> {
     let mut remarks = Remarks { resolved, all: Vec::new() };
     remarks.files(estimate);
@@ -212,6 +221,26 @@ impl<'a> Remarks<'a> {
         if refused.len() > SHOWN_MAX {
             let message = format!("so do records of {} more versions", refused.len() - SHOWN_MAX);
             self.add("plan.incompatible_version", message);
+        }
+        for (number, fields) in self.resolved.replaced.iter().take(SHOWN_MAX) {
+            let names: Vec<String> = fields.iter().take(SHOWN_MAX).map(|name| format!("`{name}`")).collect();
+            self.add(
+                "plan.field_replaced",
+                format!(
+                    "version {number} of the schema has {}, and a column of that name is declared of something else: it is left out, \
+                     and its records are counted as having unknown fields; call the declared column otherwise to have both",
+                    names.join(", ")
+                ),
+            );
+        }
+        for path in self.resolved.columns.absent() {
+            self.add(
+                "plan.required_absent",
+                format!(
+                    "a required column is made of `{path}`, which the newest version of the schema has not: its records go to dead \
+                     letters (missing_required)"
+                ),
+            );
         }
     }
 

@@ -465,3 +465,54 @@ fn both_files_are_described_to_editors() {
     }
     assert_eq!(place.run(&["schema"]).exit, Exit::Usage);
 }
+
+/// A slip under `exclude` publishes what it was to leave out. That is said, and is no fault: a version to come may have such a field.
+#[test]
+fn an_exclusion_of_what_no_version_has_is_warned_of() {
+    let place = Place::new();
+    place.write(
+        "frazil.toml",
+        "[env.local]\ndir = \"dir\"\nregistries.main = { kind = \"files\", dir = \"registry\" }\n",
+    );
+    let version = |fields: &str| format!("syntax = \"proto3\"; message M {{ string id = 1; {fields} }}");
+    let newest = version("string phone = 2; L location = 3; } message L { string city = 1;");
+    place.write("registry/m.proto", &newest);
+    place.write("registry/1.proto", &newest);
+    place.write("registry/2.proto", version("string phone2 = 4; string city = 5;"));
+    let pipeline = |table: &str| {
+        format!(
+            "[source]\ntopics = [\"t\"]\n[value]\nformat = \"protobuf\"\nframing = \"confluent\"\n\
+             schema = {{ registry = \"main\", name = \"m\", message = \"M\" }}\n[table]\nname = \"db.t\"\n{table}"
+        )
+    };
+    for unknown in ["add", "rest"] {
+        let table = format!("exclude = [\"phone2\", \"fone\", \"location.citty\"]\nunknown_fields = \"{unknown}\"\n");
+        place.write("pipelines/t.toml", pipeline(&table));
+        let (exit, document) = place.answer(&["check"]);
+        assert_eq!((exit, &document["faults"]), (Exit::Done, &json!([])), "{document}");
+        let warnings = document["warnings"].as_array().unwrap();
+        let found: Vec<_> =
+            warnings.iter().map(|w| (w["line"].clone(), w["column"].clone(), w["code"].clone())).collect();
+        let code = json!("config.unmatched");
+        assert_eq!(found, [(json!(9), json!(22), code.clone()), (json!(9), json!(30), code)]);
+        assert_eq!((&warnings[0]["nearest"], &warnings[1]["nearest"]), (&Value::Null, &json!("location.city")));
+        assert!(
+            place
+                .run(&["check"])
+                .stdout
+                .starts_with("warning: pipelines/t.toml:9:22: no known version of the schema has")
+        );
+        let (exit, document) = place.plan(&[]);
+        assert_eq!((exit, &codes(&document)[..2]), (Exit::Done, &["config.unmatched"; 2][..]), "{document}");
+    }
+    // Where such fields are in no column anyway, it can only be a slip.
+    place.write("pipelines/t.toml", pipeline("exclude = [\"phone2\", \"fone\"]\nunknown_fields = \"ignore\"\n"));
+    assert_eq!(place.check(&[]), (Exit::No, vec!["pipelines/t.toml:9:22 misfit".to_owned()]));
+    // What a declared column takes the place of in another version, and who has no value for one that is required.
+    let columns = "[table.columns]\ncity = \"location.city\"\nphone2 = { required = true }\n";
+    place.write("pipelines/t.toml", pipeline(columns));
+    let (exit, document) = place.plan(&[]);
+    assert_eq!(exit, Exit::Done, "{document}");
+    let codes = codes(&document);
+    assert!(codes.contains(&"plan.field_replaced") && codes.contains(&"plan.required_absent"), "{document}");
+}

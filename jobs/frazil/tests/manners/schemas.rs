@@ -329,3 +329,42 @@ fn a_renamed_field_of_keys_stays_its_column_from_the_file_to_the_table() {
     let answer = place.told(&["query", "SELECT floor FROM lake.readings ORDER BY floor"]);
     assert_eq!(answer["rows"], json!([{"floor": 3}, {"floor": 4}, {"floor": 5}]));
 }
+
+/// O-26, and what the file leaves out, on the way that a person looks at one payload by.
+#[test]
+fn a_payload_is_decoded_by_the_same_rule_for_names_as_ingest_has() {
+    let place = Place::new();
+    place.write(
+        "frazil.toml",
+        "[env.local]\ndir = \"dir\"\nregistries.main = { kind = \"files\", dir = \"registry\" }\n",
+    );
+    let schema = "{\"title\": \"T\", \"type\": \"object\", \"properties\": {\"id\": {\"type\": \"integer\", \"format\": \"int32\"},
+        \"ii\": {\"type\": \"string\"}, \"mail\": {\"type\": \"string\"}}}";
+    place.write("schemas/t.json", schema);
+    let text = "[source]\ntopics = [\"t\"]\n[value]\nformat = \"json\"\nframing = \"bare\"\nschema = { json_schema = \"schemas/t.json\" }\n\
+        [table]\nname = \"db.t\"\nrecord_columns = false\nunknown_fields = \"rest\"\nexclude = [\"mail\", \"contact.mail\"]\n";
+    place.write("pipelines/t.toml", text);
+    let decode = |value: &str| place.answer(&["decode", "--base64", &base64_simd::STANDARD.encode_to_string(value)]);
+    let (exit, document) = decode("{\"ID\":1,\"II\":\"x\",\"Mail\":\"s\",\"Contact\":{\"mail\":\"s\"},\"o\":2}");
+    assert_eq!(
+        (exit, &document["rows"]),
+        (Exit::Done, &json!([{"id": 1, "ii": "x", "_rest": [{"key": "o", "value": "2"}]}])),
+        "{document}"
+    );
+    let (exit, document) = decode("{\"id\":2,\"Ii\":\"y\",\"iI\":\"z\"}");
+    assert_eq!((exit, &document["dead_letter"]["class"]), (Exit::No, &json!("ambiguous_name")), "{document}");
+    // In a framing the version that the record names is read as ingest reads it.
+    place.write("registry/1.proto", "syntax = \"proto3\"; message M { string id = 1; string mail = 3; string o = 4; }");
+    place.write(
+        "schemas/m.proto",
+        "syntax = \"proto3\"; message M { string id = 1; string mail = 2; string contact = 5; }",
+    );
+    let text = text
+        .replace("format = \"json\"\nframing = \"bare\"", "format = \"protobuf\"\nframing = \"confluent\"")
+        .replace("{ json_schema = \"schemas/t.json\" }", "{ proto = \"schemas/m.proto\", message = \"M\" }")
+        .replace(", \"contact.mail\"", "");
+    place.write("pipelines/t.toml", text);
+    let (exit, document) = place.answer(&["decode", "--hex", "00 00000001 00 0a0161 1a0173 22016f"]);
+    let row = json!([{"id": "a", "contact": null, "_rest": [{"key": "4", "value": "IgFv"}]}]);
+    assert_eq!((exit, &document["rows"]), (Exit::Done, &row), "{document}");
+}

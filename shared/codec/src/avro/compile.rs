@@ -11,11 +11,12 @@ use super::resolve::{Elements, Least, Missing, Node, Read, Resolution, Step};
 use super::schema::{Logical, Schema, Shape, Unit};
 use super::single::Number;
 use super::view::{self, View};
-use crate::columns::Columns;
+use crate::columns::{Columns, Withheld, Within};
 use crate::pii::Hasher;
 use crate::rows::batch::Plan;
 use crate::rows::names::Names;
 use crate::rows::scale::Scale;
+use crate::source::Described as _;
 
 /// Why a field that the reader does not know rejects a record.
 pub(super) const UNKNOWN: &str = "it is not in the schema";
@@ -34,17 +35,22 @@ pub(super) fn compile(
     hasher: &Arc<Hasher>,
 ) -> Result<(Program, Plan), Vec<(usize, String)>> {
     let places = place::places(reader, columns, hasher)?;
-    let resolution = Resolution::of(writer, reader);
+    let resolution = Resolution::of(writer, reader, columns.column_case);
+    let withheld = match columns.withheld.is_empty() {
+        true => Withheld::default(),
+        false => columns.withheld.clone().learned(&[&reader.describe(), &writer.describe()]),
+    };
     let mut compiler = Compiler {
         writer,
         reader,
         resolution: &resolution,
         unknown: columns.unknown_fields,
+        withheld: &withheld,
         foreign: Vec::new(),
         paths: HashMap::new(),
         ops: 0,
     };
-    let around = Around { path: String::new(), several: false, kept: true, own: false };
+    let around = Around { path: String::new(), several: false, kept: true, own: false, withheld: withheld.start() };
     let root = compiler.each(resolution.root, reader.root, &places.root, writer.root, &around);
     let foreign = compiler.foreign;
     let program = Program {
@@ -64,6 +70,7 @@ struct Compiler<'a> {
     reader: &'a Schema,
     resolution: &'a Resolution,
     unknown: UnknownFields,
+    withheld: &'a Withheld,
     foreign: Vec<Foreign>,
     /// The first place of each path among them.
     paths: HashMap<String, usize>,
@@ -80,12 +87,14 @@ struct Around {
     kept: bool,
     /// Whether it is a default, which is of the reader's types on both sides.
     own: bool,
+    /// How far it leads to what is withheld.
+    withheld: Within,
 }
 
 impl Around {
-    fn within(&self, name: &str) -> Self {
+    fn within(&self, name: &str, withheld: &Withheld) -> Self {
         let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        Self { path, ..*self }
+        Self { path, withheld: withheld.enter(&self.withheld, name), ..*self }
     }
 
     const fn skip(&self, of: usize) -> Op {
@@ -147,7 +156,7 @@ impl Compiler<'_> {
         match &placed.target {
             Target::Members(members) => {
                 let name = view::branch_name(self.reader, branches, branch);
-                let within = around.within(name);
+                let within = around.within(name, self.withheld);
                 let op = match members.get(&branch) {
                     Some(members) => self.each(node, id, members, writer, &within),
                     None => around.skip(writer),
@@ -227,7 +236,7 @@ impl Compiler<'_> {
                     let op = match placed {
                         Some((known, field, node)) => {
                             let placed = members.get(&field).map_or(&[][..], Vec::as_slice);
-                            self.each(node, known.of, placed, step.writer, &around.within(&step.name))
+                            self.each(node, known.of, placed, step.writer, &around.within(&step.name, self.withheld))
                         }
                         None => self.skip(step, around),
                     };
@@ -254,7 +263,8 @@ impl Compiler<'_> {
             }
             (Node::Map(Elements { node, writer, least }), Target::Map { list, value }) => {
                 let Shape::Map(values) = self.reader.shape(of) else { return misplaced() };
-                let value = Box::new(self.each(*node, *values, value, *writer, &around.repeated()));
+                let inside = Around { withheld: self.withheld.enter(&around.withheld, "value"), ..around.repeated() };
+                let value = Box::new(self.each(*node, *values, value, *writer, &inside));
                 // A key takes a byte at least.
                 Op::Map { list: *list, value, least: least.saturating_add(1), present }
             }
@@ -266,8 +276,8 @@ impl Compiler<'_> {
     fn skip(&mut self, step: &Step, around: &Around) -> Op {
         match self.unknown {
             UnknownFields::DeadLetter => Op::Refuse(UNKNOWN.into()),
-            UnknownFields::Rest if around.kept => {
-                let path = around.within(&step.name).path;
+            UnknownFields::Rest if around.kept && !self.withheld.holds(&around.withheld, &step.name) => {
+                let path = around.within(&step.name, self.withheld).path;
                 let first = *self.paths.entry(path.clone()).or_insert(self.foreign.len());
                 let resolution = Resolution::itself(self.writer, step.writer);
                 self.foreign.push(Foreign { path, first, several: around.several, resolution, of: step.writer });

@@ -10,7 +10,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pipeline::resolved::ColumnCase;
+
 use super::schema::{Enum, Field, Fixed, Logical, Name, Record, Schema, Shape, Unit, unqualified};
+use crate::naming::Spelled;
 
 /// The resolution of pairs of types, which may lead back to themselves.
 pub(super) struct Resolution {
@@ -103,10 +106,12 @@ const DEPTH_MAX: usize = 200;
 const NODES_MAX: usize = 1 << 20;
 
 impl Resolution {
-    pub(super) fn of(writer: &Schema, reader: &Schema) -> Self {
+    /// Names that are but spelled otherwise are the same where `case` makes one column of them.
+    pub(super) fn of(writer: &Schema, reader: &Schema, case: ColumnCase) -> Self {
         let mut resolver = Resolver {
             writer,
             reader,
+            case,
             nodes: Vec::new(),
             known: HashMap::new(),
             own: HashMap::new(),
@@ -122,6 +127,7 @@ impl Resolution {
         let mut resolver = Resolver {
             writer: schema,
             reader: schema,
+            case: ColumnCase::AsIs,
             nodes: Vec::new(),
             known: HashMap::new(),
             own: HashMap::new(),
@@ -141,6 +147,7 @@ impl Resolution {
 struct Resolver<'s> {
     writer: &'s Schema,
     reader: &'s Schema,
+    case: ColumnCase,
     nodes: Vec<Node>,
     known: HashMap<(usize, usize), usize>,
     /// The reader's types with themselves: its defaults are written in them.
@@ -235,6 +242,14 @@ impl Resolver<'_> {
             let mut renamed = written.fields.iter().enumerate().filter(was).map(|(index, _)| index);
             *place = renamed.find(|renamed| taken.insert(*renamed));
         }
+        if places.contains(&None) && taken.len() < written.fields.len() {
+            let theirs = Spelled::of(self.case, written.fields.iter().map(|field| field.name.as_str()));
+            let ours = Spelled::of(self.case, read.fields.iter().map(|field| field.name.as_str()));
+            for (field, place) in read.fields.iter().zip(&mut places).filter(|(_, place)| place.is_none()) {
+                let found = ours.find(&field.name).and_then(|_| theirs.find(&field.name));
+                *place = found.filter(|found| taken.insert(*found));
+            }
+        }
         let readers: HashMap<usize, usize> =
             places.iter().enumerate().filter_map(|(reader, place)| Some(((*place)?, reader))).collect();
         let mut steps = Vec::with_capacity(written.fields.len());
@@ -263,6 +278,7 @@ impl Resolver<'_> {
         let mut inner = Resolver {
             writer: self.reader,
             reader: self.reader,
+            case: ColumnCase::AsIs,
             nodes: std::mem::take(&mut self.nodes),
             known: std::mem::take(&mut self.own),
             own: HashMap::new(),

@@ -2,18 +2,23 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pipeline::resolved::ColumnCase;
+
 use super::program::Side;
 use super::resolve::Least;
 use super::run::skip;
 use super::schema::{Enum, Field, Logical, Name, Record, Schema, Shape, Type, unqualified};
+use super::view::{self, View};
 use super::wire::Reader;
+use crate::naming::Spelled;
 
 impl Schema {
     /// This schema with the fields of another version that it lacks, at any depth, behind its own, null where a record has none. A
     /// field that the other version lacks may be null, unless it has a default; one that the other has renamed has its name, and
     /// the earlier one as an alias. Numbers that are wider there are wider here, enums have the symbols of both, and what may be
-    /// null in one may be. What is of another kind there stays as it is here. Nothing where that changes nothing.
-    pub(crate) fn united(&self, other: &Self) -> Option<Self> {
+    /// null in one may be. A name that is but spelled otherwise there, so that `case` would make one column of both, is the same. What
+    /// is of another kind there stays as it is here. Nothing where that changes nothing.
+    pub(crate) fn united(&self, other: &Self, case: ColumnCase) -> Option<Self> {
         // The other's types behind our own: whatever is new leads to them.
         let shift = self.types.len();
         let mut types = self.types.clone();
@@ -23,7 +28,7 @@ impl Schema {
         }));
         let digest = format!("{}+{}", self.digest, other.digest);
         let schema = Self { types, root: self.root, part: self.part, digest };
-        let mut uniter = Uniter { schema, open: Vec::new(), changed: false };
+        let mut uniter = Uniter { schema, case, open: Vec::new(), changed: false };
         uniter.schema.root = uniter.join(self.root, shift + other.root);
         let mut seen = HashSet::new();
         while let Some((own, new)) = uniter.open.pop() {
@@ -41,7 +46,8 @@ impl Schema {
         // Of each record, the names that are another field's.
         let mut others: HashMap<usize, HashSet<String>> = HashMap::new();
         for version in versions {
-            let Some(united) = known.united(version) else { continue };
+            // Names that are but spelled otherwise are nobody's alias.
+            let Some(united) = known.united(version, ColumnCase::AsIs) else { continue };
             for (id, of) in known.types.iter_mut().enumerate() {
                 let (Shape::Record(record), Shape::Record(with)) = (&mut of.shape, united.shape(id)) else { continue };
                 let others = others.entry(id).or_default();
@@ -61,6 +67,18 @@ impl Schema {
         }
         known
     }
+
+    /// This schema without these fields of the payload's record.
+    pub(crate) fn without(&self, fields: &[String]) -> Self {
+        let mut schema = self.clone();
+        if let (_, View::One(root)) = view::of(self, self.root)
+            && let Some(Type { shape: Shape::Record(record), .. }) = schema.types.get_mut(root)
+        {
+            record.fields.retain(|field| !fields.contains(&field.name));
+            schema.digest = format!("{}-{}", schema.digest, fields.join(","));
+        }
+        schema
+    }
 }
 
 /// A type whose types stand so many places further on.
@@ -75,6 +93,7 @@ fn moved(shape: &mut Shape, by: usize) {
 
 struct Uniter {
     schema: Schema,
+    case: ColumnCase,
     /// Pairs of types that are to be merged: ours, and the other's.
     open: Vec<(usize, usize)>,
     changed: bool,
@@ -251,6 +270,17 @@ impl Uniter {
                 && let Some(place) = places.get_mut(place)
             {
                 *place = Some(at);
+            }
+        }
+        let theirs = Spelled::of(self.case, other.fields.iter().map(|field| field.name.as_str()));
+        let ours = Spelled::of(self.case, record.fields.iter().map(|field| field.name.as_str()));
+        for (field, at) in record.fields.iter().zip(0..) {
+            if places.get(at) == Some(&None)
+                && ours.find(&field.name).is_some()
+                && let Some(found) = theirs.find(&field.name).filter(|found| !places.contains(&Some(*found)))
+                && let Some(place) = places.get_mut(at)
+            {
+                *place = Some(found);
             }
         }
         for (field, place) in record.fields.iter_mut().zip(&places) {

@@ -8,10 +8,12 @@ use pipeline::resolved::{
 use pipeline::types::Type;
 use pipeline::{partition, path};
 
-use super::defaults::{Defaults, Excluded, FIELDS_MAX};
-use super::{About, Column, Columns, Fault, Field, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE};
+use super::defaults::{Defaults, Excluded, FIELDS_MAX, segments};
+use super::{
+    About, Column, Columns, Fault, Field, Filter, HEADER, KEY, NAMED, REST, REST_SOURCE, TREATED, VALUE, Withheld,
+};
 use crate::naming;
-use crate::source::{At, Comparable, Described, Kind, ROOT, Schema, Single};
+use crate::source::{self, At, Comparable, Described, Kind, ROOT, Schema, Single};
 
 /// The type of a column that the table is laid out by: a column, a field within one, or a record column.
 ///
@@ -104,6 +106,15 @@ pub(super) fn laid_out_by<'t>(tables: impl IntoIterator<Item = &'t Table>) -> BT
 /// The columns of a table that a source can't fill: the index of each, and why.
 type Misfits<'a> = &'a dyn Fn(&Columns) -> Vec<(usize, String)>;
 
+/// A schema with the names that its versions have for its fields, where these are but spelled otherwise, too.
+pub(super) fn spelled(mut source: Schema, case: ColumnCase) -> Schema {
+    let versions = std::mem::take(&mut source.versions);
+    for version in &versions {
+        source.learn(version, case);
+    }
+    Schema { versions, ..source }
+}
+
 fn plan_of(
     source: Schema,
     misfits: Misfits<'_>,
@@ -113,15 +124,8 @@ fn plan_of(
 ) -> Result<Columns, Vec<Fault>> {
     let defaults = Defaults::new(table.column_case, table.types, &table.exclude);
     let rest = source.rest;
-    let mut planner = Planner {
-        source,
-        table,
-        laid_out_by,
-        exploded: None,
-        defaults,
-        unplanned: BTreeSet::new(),
-        faults: Vec::new(),
-    };
+    let source = spelled(source, table.column_case);
+    let mut planner = Planner::new(source, table, laid_out_by, defaults);
     planner.rename_exclusions();
     // A filter is about records: it doesn't lead into what becomes of them.
     let filter = value.and_then(|value| value.filter.as_ref()).and_then(|filter| planner.filter(filter));
@@ -130,10 +134,11 @@ fn plan_of(
     let mut columns = Columns { filter, explode, ..planner.columns() };
     if table.unknown_fields == UnknownFields::Rest {
         columns.columns.push(self::rest(rest));
+        columns.withheld = planner.withheld();
     }
     planner.check_defaults();
-    planner.check_exclusions();
-    planner.check_personal();
+    planner.check_exclusions(&columns);
+    planner.check_personal(&columns);
     planner.check_names(&columns);
     planner.tell_apart(&mut columns);
     planner.check_types(&columns, misfits);
@@ -160,17 +165,19 @@ fn plan_of(
 /// What is wrong with the path, or with the field.
 pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Result<Plain, String> {
     let defaults = Defaults::new(table.column_case, table.types, &[]);
-    let (none, unplanned) = (BTreeSet::new(), BTreeSet::new());
-    let planner =
-        Planner { source, table, laid_out_by: &none, exploded: None, defaults, unplanned, faults: Vec::new() };
+    let none = BTreeSet::new();
+    let planner = Planner::new(spelled(source, table.column_case), table, &none, defaults);
     let (fields, _) = planner.resolve(path)?;
     let source_name = path::text(&planner.source.names(&fields));
     if planner.comparable(&fields).is_none() {
         return Err(format!("`{source_name}` is not a string, an enum, a whole number or a boolean"));
     }
-    let is_same = |other: &[String]| planner.resolve(other).is_ok_and(|(other, _)| other == fields);
+    // It, what it is in, or a part of it.
+    let is_of = |other: &[String]| {
+        planner.resolve(other).is_ok_and(|(other, _)| other.starts_with(&fields) || fields.starts_with(&other))
+    };
     let of = |declaration: &&ColumnDeclaration| match &declaration.from {
-        From::Path(path) => is_same(path),
+        From::Path(path) => is_of(path),
         _ => false,
     };
     let is_personal = table.columns.iter().filter(of).any(|declaration| declaration.pii.is_some());
@@ -194,10 +201,27 @@ struct Planner<'a> {
     defaults: Defaults,
     /// Columns that are missing for reasons that were given.
     unplanned: BTreeSet<String>,
+    /// What [`Columns`] says of these.
+    absent: Vec<String>,
+    replaced: Vec<String>,
     faults: Vec<Fault>,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
+    const fn new(source: Schema, table: &'a Table, laid_out_by: &'a BTreeSet<&'a str>, defaults: Defaults) -> Self {
+        Self {
+            source,
+            table,
+            laid_out_by,
+            exploded: None,
+            defaults,
+            unplanned: BTreeSet::new(),
+            absent: Vec::new(),
+            replaced: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
     fn fault(&mut self, place: impl Into<String>, message: String) {
         self.faults.push(fault(place.into(), message));
     }
@@ -219,10 +243,15 @@ impl Planner<'_> {
         // By the field of the payload's record that they are made from; none for the record's own.
         let mut declared: BTreeMap<Option<usize>, Vec<Column>> = BTreeMap::new();
         let mut listed = Vec::new();
-        let here = |declaration: &&ColumnDeclaration| !self.is_of_another(declaration);
-        let declarations: Vec<&ColumnDeclaration> = table.columns.iter().filter(here).collect();
+        let (others, here): (Vec<_>, Vec<_>) =
+            table.columns.iter().partition(|declaration| self.is_of_another(declaration));
+        for declaration in others.into_iter().filter(|declaration| declaration.required) {
+            if let From::Path(path) = &declaration.from {
+                self.absent.push(path::text(path));
+            }
+        }
         let (dropped, kept): (Vec<_>, Vec<_>) =
-            declarations.into_iter().partition(|declaration| declaration.pii == Some(Pii::Drop));
+            here.into_iter().partition(|declaration| declaration.pii == Some(Pii::Drop));
         for declaration in dropped {
             self.drop(declaration);
         }
@@ -260,7 +289,23 @@ impl Planner<'_> {
             unknown_fields: table.unknown_fields,
             filter: None,
             explode: None,
+            withheld: Withheld::default(),
+            absent: std::mem::take(&mut self.absent),
+            replaced: std::mem::take(&mut self.replaced),
         }
+    }
+
+    /// The paths to what the file leaves out or says is personal, by all names that known versions have for them.
+    fn withheld(&self) -> Withheld {
+        let excluded = self.table.exclude.iter().map(|text| segments(text)).collect::<Vec<_>>();
+        let personal = self.table.columns.iter().filter(|column| column.pii.is_some());
+        let personal = personal.filter_map(|column| match &column.from {
+            From::Path(path) => Some(path.as_slice()),
+            _ => None,
+        });
+        let versions: Vec<&Schema> = std::iter::once(&self.source).chain(&self.source.versions).collect();
+        let written = excluded.iter().map(Vec::as_slice).chain(personal);
+        Withheld::new(self.table.column_case, written).learned(&versions)
     }
 
     /// The repeated field of which each element becomes a row, with the fields that lead to it.
@@ -370,6 +415,7 @@ impl Planner<'_> {
         }
         let declared = |declaration: &ColumnDeclaration| declaration.name == name && declaration.pii != Some(Pii::Drop);
         if self.table.columns.iter().any(declared) {
+            self.replaced.push(field.id.clone());
             return None;
         }
         if let Some(reason) = naming::reserved(&name) {
@@ -503,16 +549,8 @@ impl Planner<'_> {
         self.resolve(path).is_err()
             && self.source.versions.iter().any(|version| {
                 let (none, table) = (BTreeSet::new(), self.table);
-                let other = Planner {
-                    source: version.clone(),
-                    table,
-                    laid_out_by: &none,
-                    exploded: None,
-                    defaults: Defaults::new(table.column_case, table.types, &[]),
-                    unplanned: BTreeSet::new(),
-                    faults: Vec::new(),
-                };
-                other.resolve(path).is_ok()
+                let defaults = Defaults::new(table.column_case, table.types, &[]);
+                Planner::new(version.clone(), table, &none, defaults).resolve(path).is_ok()
             })
     }
 
@@ -531,33 +569,90 @@ impl Planner<'_> {
         }
     }
 
-    /// No column holds as it is what another column keeps of personal data.
-    fn check_personal(&mut self) {
+    /// No column holds as it is what another column keeps of personal data, nor a part of it.
+    fn check_personal(&mut self, columns: &Columns) {
         let table = self.table;
         let personal = table.columns.iter().filter(|declaration| declaration.pii.is_some());
         let mut faults = Vec::new();
+        let holds = |name: &str, of: &str| {
+            let message = format!("it holds what `pii` of the column `{of}` is to keep out of the table");
+            // Where paths as they are written tell, the file's own reader says so as well.
+            Fault { about: About::Declaration, ..fault(format!("table.columns.{name}"), message) }
+        };
         for one in personal {
+            if let From::Path(path) = &one.from
+                && let Some(text) = self.text_around(columns, path)
+            {
+                faults.push(Fault { place: self.place(&text), ..holds(&text, &one.name) });
+            }
             for other in table.columns.iter().filter(|other| other.pii.is_none()) {
-                let holds = match (&other.from, &one.from) {
-                    (From::Path(outer), From::Path(inner)) => match (self.resolve(outer), self.resolve(inner)) {
-                        (Ok((outer, _)), Ok((inner, _))) => {
-                            // A default type leaves out what is dropped.
-                            let whole =
-                                one.pii != Some(Pii::Drop) || other.data_type.is_some() || outer.len() == inner.len();
-                            whole && inner.starts_with(&outer)
+                match (&other.from, &one.from) {
+                    (From::Path(outer), From::Path(inner)) => {
+                        let (Ok((outer, _)), Ok((inner, _))) = (self.resolve(outer), self.resolve(inner)) else {
+                            continue;
+                        };
+                        // A default type leaves out what is dropped.
+                        let whole =
+                            one.pii != Some(Pii::Drop) || other.data_type.is_some() || outer.len() == inner.len();
+                        if whole && inner.starts_with(&outer) || outer.len() > inner.len() && outer.starts_with(&inner)
+                        {
+                            faults.push(holds(&other.name, &one.name));
                         }
-                        _ => false,
-                    },
-                    (outer, inner) => outer == inner,
-                };
-                if holds {
-                    let message =
-                        format!("it holds what `pii` of the column `{}` is to keep out of the table", one.name);
-                    faults.push(fault(format!("table.columns.{}", other.name), message));
+                    }
+                    (From::Key, From::KeyField(_)) | (From::KeyField(_), From::Key) => {
+                        faults.push(holds(&other.name, &one.name));
+                    }
+                    (outer, inner) if outer == inner => faults.push(holds(&other.name, &one.name)),
+                    _ => {}
                 }
             }
         }
         self.faults.append(&mut faults);
+    }
+
+    /// The column that has what a path leads into as text, with whatever another version of the schema has in it: where the path ends
+    /// the pipeline's own schema has nothing.
+    fn text_around(&self, columns: &Columns, path: &[String]) -> Option<String> {
+        let (mut record, mut fields) = (ROOT, Vec::new());
+        for segment in path {
+            let Ok(at) = self.find(record, segment) else { break };
+            fields.push(at);
+            record = self.source.field(at).value.inside().unwrap_or(usize::MAX);
+        }
+        if fields.is_empty() || fields.len() == path.len() {
+            return None;
+        }
+        let ids: Vec<&str> = fields.iter().map(|at| self.source.field(*at).id.as_str()).collect();
+        let is_text = |column: &&Column| {
+            let Some(made_of) = super::split(&column.source).and_then(|(path, _)| path::parse(path).ok()) else {
+                return false;
+            };
+            let starts = made_of.len() <= ids.len() && made_of.iter().zip(&ids).all(|(one, other)| one == other);
+            starts && column.pii.is_none() && self.ends_as_text(&column.data_type, fields.get(made_of.len()..))
+        };
+        columns.columns.iter().find(is_text).map(|column| column.name.clone())
+    }
+
+    /// Whether what a way leads to within a column is text there.
+    fn ends_as_text(&self, mut data_type: &Type, way: Option<&[At]>) -> bool {
+        let mut way = way.unwrap_or_default().iter();
+        loop {
+            match data_type {
+                Type::List { element, .. } => data_type = element,
+                Type::Map { value, .. } => match way.next() {
+                    Some(_) => data_type = value,
+                    None => return false,
+                },
+                Type::Struct(members) => {
+                    let name = way.next().map(|at| naming::fold(self.table.column_case, &self.source.field(*at).name));
+                    match members.iter().find(|member| Some(&member.name) == name.as_ref()) {
+                        Some(member) => data_type = &member.data_type,
+                        None => return false,
+                    }
+                }
+                other => return matches!(other, Type::String | Type::Binary),
+            }
+        }
     }
 
     /// The filter on a field, its values as the texts that a column of strings would hold.
@@ -680,11 +775,11 @@ impl Planner<'_> {
         let mut excluded = std::mem::take(&mut self.defaults.excluded);
         let mut others = Vec::new();
         for excluded in &mut excluded {
-            let own = self.found(&excluded.path);
             let (place, written) = (excluded.place.clone(), std::mem::take(&mut excluded.path));
             let all = self.ever_called(&written);
-            excluded.path = own.clone().unwrap_or(written);
+            let own = self.found(&written).or_else(|| all.first().cloned());
             others.extend(all.into_iter().filter(|path| Some(path) != own.as_ref()).map(|path| (path, place.clone())));
+            excluded.path = own.unwrap_or(written);
         }
         for column in self.table.columns.iter().filter(|column| column.pii.is_some()) {
             let From::Path(written) = &column.from else { continue };
@@ -702,13 +797,12 @@ impl Planner<'_> {
         self.defaults.excluded = excluded;
     }
 
-    /// The names of the fields that a path leads through, where it was written with names that they had before.
+    /// The names of the fields that a path leads through, where it was written with names that they had before, or spelled otherwise.
     fn found(&self, path: &[String]) -> Option<Vec<String>> {
         let (mut record, mut names) = (ROOT, Vec::new());
         for segment in path {
             let field = self.source.field(self.find(record, segment).ok()?);
-            let is_former = field.name != *segment && field.was(segment);
-            names.push(if is_former { field.name.clone() } else { segment.clone() });
+            names.push(field.name.clone());
             record = field.value.inside().unwrap_or(usize::MAX);
         }
         Some(names)
@@ -716,21 +810,7 @@ impl Planner<'_> {
 
     /// The paths of all fields that are, or were, called as a path is written.
     fn ever_called(&self, path: &[String]) -> Vec<Vec<String>> {
-        let mut all = vec![(ROOT, Vec::new())];
-        for segment in path {
-            let mut next = Vec::new();
-            for (record, names) in &all {
-                for at in self.source.fields(*record) {
-                    let field = self.source.field(at);
-                    if field.name == *segment || field.was(segment) {
-                        let names: Vec<String> = names.iter().chain([&field.name]).cloned().collect();
-                        next.push((field.value.inside().unwrap_or(usize::MAX), names));
-                    }
-                }
-            }
-            all = next;
-        }
-        all.into_iter().map(|(_, names)| names).collect()
+        ever_called(&self.source, self.table.column_case, path)
     }
 
     /// What has no default type is declared or left out.
@@ -746,20 +826,22 @@ impl Planner<'_> {
     }
 
     /// An exclusion that leaves nothing out is a mistake, and perhaps one that publishes what should stay private.
-    fn check_exclusions(&mut self) {
+    fn check_exclusions(&mut self, columns: &Columns) {
         let mut faults = Vec::new();
         for excluded in &self.defaults.excluded {
             let path = excluded.path.join(".");
             let place = excluded.place.clone();
+            let nothing = || {
+                format!("`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type")
+            };
             if let Err(message) = self.excludable(&excluded.path) {
                 if !self.may_come(&excluded.path) {
                     faults.push(fault(place, message));
+                } else if self.text_around(columns, &excluded.path).is_some() {
+                    faults.push(fault(place, nothing()));
                 }
             } else if !excluded.applied && excluded.path.len() > 1 && !self.is_aside(&excluded.path) {
-                let message = format!(
-                    "`{path}` excludes nothing: what it is part of is no column, is JSON, or has a declared type"
-                );
-                faults.push(fault(place, message));
+                faults.push(fault(place, nothing()));
             }
         }
         self.faults.append(&mut faults);
@@ -775,18 +857,17 @@ impl Planner<'_> {
         declared.into_iter().any(|other| (1..path.len().min(other.len())).contains(&shared(&other)))
     }
 
-    /// Whether a field that this version of a schema lacks, and has nothing of a similar name, may be another version's.
+    /// Whether a field that this version of a schema lacks is another version's, or may be one's that is not known yet. Where such
+    /// fields are in no column it leaves nothing out.
     fn may_come(&self, path: &[String]) -> bool {
-        if self.table.unknown_fields != UnknownFields::Add {
-            return false;
-        }
+        let (case, versions) = (self.table.column_case, &self.source.versions);
+        let is_open = matches!(self.table.unknown_fields, UnknownFields::Add | UnknownFields::Rest);
         let mut record = ROOT;
         for segment in path {
             match self.find(record, segment) {
                 Ok(at) => record = self.source.field(at).value.inside().unwrap_or(usize::MAX),
                 Err(_) => {
-                    let names = self.source.fields(record).map(|at| self.source.field(at).name.as_str());
-                    return naming::nearest(segment, names).is_none();
+                    return is_open || versions.iter().any(|version| !ever_called(version, case, path).is_empty());
                 }
             }
         }
@@ -798,9 +879,6 @@ impl Planner<'_> {
         let mut segments = path.iter().peekable();
         while let Some(segment) = segments.next() {
             let field = self.source.field(self.find(record, segment)?);
-            if field.name != *segment {
-                return Err(format!("`{segment}` is written `{}` in the schema", field.name));
-            }
             if self.source.record(record).is_entry && segments.peek().is_none() {
                 return Err(format!("the `{segment}` of a map can't be left out; exclude the map"));
             }
@@ -926,6 +1004,41 @@ impl Planner<'_> {
             "table".to_owned()
         }
     }
+}
+
+/// The paths of all fields of a schema that are, or were, called as a path is written, and of those that are spelled as columns of these
+/// names would be: who leaves one out means the other, unless a version has both.
+pub(super) fn ever_called(source: &Schema, case: ColumnCase, path: &[String]) -> Vec<Vec<String>> {
+    let mut called = matching(source, path, |field, name| field.name == *name || field.was(name));
+    let versions = if source.versions.is_empty() { std::slice::from_ref(source) } else { source.versions.as_slice() };
+    let has =
+        |version: &Schema, path: &[String]| !matching(version, path, |field, name| field.name == *name).is_empty();
+    let spelled = matching(source, path, |field, name| {
+        field.name == *name || field.was(name) || naming::fold(case, &field.name) == naming::fold(case, name)
+    });
+    for other in spelled {
+        let is_told_apart = |version: &Schema| has(version, &other) && called.iter().any(|one| has(version, one));
+        if !called.contains(&other) && !versions.iter().any(is_told_apart) {
+            called.push(other);
+        }
+    }
+    called
+}
+
+/// The paths of the fields of which each is what the path says.
+fn matching(source: &Schema, path: &[String], is_it: impl Fn(&source::Field, &String) -> bool) -> Vec<Vec<String>> {
+    let mut all = vec![(ROOT, Vec::new())];
+    for segment in path {
+        let mut next = Vec::new();
+        for (record, names) in &all {
+            for field in source.record(*record).fields.iter().filter(|field| is_it(field, segment)) {
+                let names: Vec<String> = names.iter().chain([&field.name]).cloned().collect();
+                next.push((field.value.inside().unwrap_or(usize::MAX), names));
+            }
+        }
+        all = next;
+    }
+    all.into_iter().map(|(_, names)| names).collect()
 }
 
 /// Names that two columns would have, or that differ in case only, at any depth: the latter of the two columns, and what is wrong.

@@ -325,6 +325,64 @@ fn personal_data_is_in_no_other_column() {
     );
 }
 
+/// Of keys, of parts, and of text that has in it whatever another version writes there.
+#[test]
+fn personal_data_is_in_no_column_around_it() {
+    let with = |columns: &[(&str, From, Option<&str>, Option<Pii>)]| {
+        let mut table = self::table();
+        for (name, from, data_type, pii) in columns {
+            declare(&mut table, name, from.clone(), *data_type);
+            table.columns.last_mut().unwrap().pii = *pii;
+        }
+        table
+    };
+    let of_key = |name: &str| From::KeyField(vec![name.to_owned()]);
+    let part = "it holds what `pii` of the column `";
+    let message =
+        message("message M { string a = 1; google.protobuf.Timestamp at = 2; P p = 3; } message P { string o = 1; }");
+    let hashed = Some(Pii::Hash);
+    for columns in [
+        [("x", of_key("x"), Some("string"), hashed), ("c", From::Key, None, None)],
+        [("x", From::Key, None, hashed), ("c", of_key("x"), Some("int"), None)],
+        [("x", path("at"), None, hashed), ("c", path("at.seconds"), None, None)],
+    ] {
+        refused(&message, &with(&columns), &[("table.columns.c", part)]);
+    }
+    let both = [("x", of_key("x"), Some("string"), hashed), ("c", of_key("y"), Some("int"), None)];
+    assert!(plan(&message, &with(&both)).is_ok());
+    // In one version there is a field more, and the newest has a column of text there.
+    let other = self::message("message M { string a = 1; P p = 3; } message P { string o = 1; string mail = 2; }");
+    let versions = Versioned(message.describe(), vec![other.describe()]);
+    let faults = |table: &Table| {
+        let faults = plan(&versions, table).map(drop).unwrap_err();
+        faults.into_iter().map(|fault| format!("{}: {}", fault.place, fault.message)).collect::<Vec<_>>()
+    };
+    let text = || ("p", path("p"), Some("string"), None);
+    let found = faults(&with(&[text(), ("x", path("p.mail"), None, hashed)]));
+    assert!(found.len() == 1 && found[0].starts_with("table.columns.p: it holds what `pii`"), "{found:?}");
+    for unknown_fields in [UnknownFields::Ignore, UnknownFields::Add, UnknownFields::Rest] {
+        let exclude = vec!["p.mail".to_owned()];
+        let mut table = Table { exclude, unknown_fields, ..with(&[text()]) };
+        let found = faults(&table);
+        assert!(found.len() == 1 && found[0].starts_with("table.exclude[0]: `p.mail` excludes nothing"), "{found:?}");
+        table.columns.clear();
+        assert!(plan(&versions, &table).is_ok());
+    }
+}
+
+/// A version with others that are known.
+struct Versioned(source::Schema, Vec<source::Schema>);
+
+impl Described for Versioned {
+    fn describe(&self) -> source::Schema {
+        source::Schema { versions: self.1.clone(), ..self.0.clone() }
+    }
+
+    fn misfits(&self, _: &super::Columns) -> Vec<(usize, String)> {
+        Vec::new()
+    }
+}
+
 #[test]
 fn columns_of_one_source_are_told_apart() {
     let mut table = table();

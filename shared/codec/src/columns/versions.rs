@@ -7,14 +7,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use pipeline::resolved::Pipeline;
+use pipeline::resolved::{ColumnCase, Pipeline, UnknownFields};
 use pipeline::types::{Field, Type};
 
 use super::arrangement::Arrangement;
 use super::plan::clashes;
 use super::{Column, Columns, Fault, Tables, former_sources, plan_tables};
+use crate::naming::fold;
 use crate::payload::{Reader, Schema};
-use crate::source::{self, Described};
+use crate::source::{self, Described, ROOT};
 use crate::{Class, Rejected};
 
 /// A pipeline's own schema, with the other versions of it that a registry lists, the newest first.
@@ -57,10 +58,10 @@ impl Own {
     }
 }
 
-/// A schema with the names that its fields have in other versions.
+/// A schema with the names that its fields have in other versions; those that are but spelled otherwise each pipeline learns by itself.
 fn told<'v>(mut described: source::Schema, versions: impl Iterator<Item = &'v source::Schema>) -> source::Schema {
     for version in versions {
-        described.learn(version);
+        described.learn(version, ColumnCase::AsIs);
         described.versions.push(version.clone());
     }
     described
@@ -68,7 +69,8 @@ fn told<'v>(mut described: source::Schema, versions: impl Iterator<Item = &'v so
 
 impl Described for Own {
     fn describe(&self) -> source::Schema {
-        told(self.reader.describe(), self.listed().iter())
+        let own = self.reader.describe();
+        told(own.clone(), self.listed().iter().chain([&own]))
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
@@ -83,6 +85,9 @@ pub struct Reading {
     pub reader: Reader,
     /// The columns that they fill.
     pub tables: Tables,
+    /// Fields of the version's record that are in no column, for a column of their name is declared of something else. They are left out
+    /// as unknown ones are, and counted.
+    pub replaced: Vec<String>,
     former: BTreeMap<String, Vec<String>>,
 }
 
@@ -90,12 +95,14 @@ pub struct Reading {
 struct Told<'a> {
     reader: &'a Reader,
     listed: &'a [source::Schema],
+    /// The pipeline's own, too.
+    own: &'a source::Schema,
     version: source::Schema,
 }
 
 impl Described for Told<'_> {
     fn describe(&self) -> source::Schema {
-        told(self.reader.describe(), self.listed.iter().chain([&self.version]))
+        told(self.reader.describe(), self.listed.iter().chain([self.own, &self.version]))
     }
 
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)> {
@@ -104,9 +111,9 @@ impl Described for Told<'_> {
 }
 
 impl Reading {
-    fn new(reader: Reader, tables: Tables) -> Self {
+    fn new(reader: Reader, tables: Tables, replaced: Vec<String>) -> Self {
         let former = former_sources(&reader, &tables.columns);
-        Self { reader, tables, former }
+        Self { reader, tables, replaced, former }
     }
 }
 
@@ -131,12 +138,12 @@ impl Versions {
     /// columns of unknown fields.
     #[must_use]
     pub fn new(pipeline: &Pipeline, own: Own, tables: Tables) -> Self {
-        let reading = Arc::new(Reading::new(own.reader.clone(), tables));
+        let reading = Arc::new(Reading::new(own.reader.clone(), tables, Vec::new()));
         let judged = HashMap::from([(own.schema.digest(), Ok(Arc::clone(&reading)))]);
         let listed = own.listed();
         let known = told(reading.reader.describe(), listed.iter());
         let mut versions = Self { all: United::of(&reading), reading, judged, listed, known, own };
-        if pipeline.table.unknown_fields == pipeline::resolved::UnknownFields::Add {
+        if pipeline.table.unknown_fields == UnknownFields::Add {
             for (_, version) in versions.own.versions.clone() {
                 // What can't be read is nobody's fault as long as nothing is written with it.
                 drop(versions.judge(pipeline, &version));
@@ -159,6 +166,17 @@ impl Versions {
             _ => None,
         };
         self.own.versions.iter().filter_map(verdict).collect()
+    }
+
+    /// Fields of listed versions that are in no column, for a column of their name is declared of something else: by the versions' numbers,
+    /// where there are some.
+    #[must_use]
+    pub fn replaced(&self) -> Vec<(u32, &[String])> {
+        let fields = |(number, version): &(u32, Schema)| match self.judged.get(&version.digest()) {
+            Some(Ok(reading)) if !reading.replaced.is_empty() => Some((*number, reading.replaced.as_slice())),
+            _ => None,
+        };
+        self.own.versions.iter().filter_map(fields).collect()
     }
 
     /// Whether a version has its verdict.
@@ -215,22 +233,61 @@ impl Versions {
     }
 
     fn reading_of(&self, pipeline: &Pipeline, version: &Schema) -> Result<Arc<Reading>, Rejected> {
-        let described = version.describe();
-        let reader = match self.reading.reader.united(version) {
+        let (described, case) = (version.describe(), pipeline.table.column_case);
+        let adds = pipeline.table.unknown_fields == UnknownFields::Add;
+        let united = if adds { self.reading.reader.united(version, case) } else { None };
+        let mut reader = match united {
             Some(reader) => reader,
             // What it calls a field may be what the file leaves out.
-            None if self.known.clone().learn(&described) => self.reading.reader.clone(),
+            None if self.known.clone().learn(&described, case) => self.reading.reader.clone(),
             None => return Ok(Arc::clone(&self.reading)),
         };
-        let told = Told { reader: &reader, listed: &self.listed, version: described };
-        let tables = plan_tables(&told, pipeline).map_err(|faults| {
-            let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
-            incompatible(format!("its schema has fields that can't be columns: {}", faults.join("; ")))
-        })?;
+        let plan = |reader: &Reader| {
+            let told = Told { reader, listed: &self.listed, own: &self.known, version: described.clone() };
+            plan_tables(&told, pipeline).map_err(|faults| {
+                let faults: Vec<String> = faults.iter().map(Fault::to_string).collect();
+                incompatible(format!("its schema has fields that can't be columns: {}", faults.join("; ")))
+            })
+        };
+        let mut tables = plan(&reader)?;
+        let (replaced, names) = self.replaced_of(&reader, &tables.columns)?;
+        if !replaced.is_empty() {
+            reader = reader.without(&replaced);
+            tables = plan(&reader)?;
+        }
         if let Some(reason) = reader.unlike(version, &tables.columns) {
             return Err(incompatible(format!("its schema can't be read as the pipeline's: {reason}")));
         }
-        Ok(Arc::new(Reading::new(reader, tables)))
+        Ok(Arc::new(Reading::new(reader, tables, names)))
+    }
+
+    /// The fields that a declared column takes the place of and that the pipeline's own schema has not: as sources name them, and by
+    /// their names. Of its own fields the file says by the declaration that they are to be in no column.
+    ///
+    /// # Errors
+    /// `incompatible_schema` where one is a column by the name that the pipeline's own schema has for it.
+    fn replaced_of(&self, reader: &Reader, columns: &Columns) -> Result<(Vec<String>, Vec<String>), Rejected> {
+        let read = reader.describe();
+        let (mut ids, mut names) = (Vec::new(), Vec::new());
+        for field in read.record(ROOT).fields.iter().filter(|field| columns.replaced.contains(&field.id)) {
+            let is_it = |own: &&source::Field| {
+                own.id == field.id || own.former.contains(&field.id) || field.former.contains(&own.id)
+            };
+            match self.known.record(ROOT).fields.iter().find(is_it) {
+                None => {
+                    ids.push(field.id.clone());
+                    names.push(field.name.clone());
+                }
+                Some(own) if !self.reading.tables.columns.replaced.contains(&own.id) && own.name != field.name => {
+                    return Err(incompatible(format!(
+                        "its schema calls the field `{}` `{}`, and a column of that name is declared of something else",
+                        own.name, field.name
+                    )));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok((ids, names))
     }
 }
 
@@ -316,6 +373,7 @@ impl United {
             let is_it = |other: &Column| {
                 was(reading.former.get(&column.source), &other.source)
                     || was(self.former.get(&other.source), &column.source)
+                    || is_respelled(other, column, self.tables.columns.column_case)
             };
             let found = ours.iter().enumerate().find(|(at, other)| !places.contains(&Some(*at)) && is_it(other));
             if let (Some((at, _)), Some(place)) = (found, places.get_mut(place)) {
@@ -335,8 +393,8 @@ fn join(
 ) -> Result<(), String> {
     for (column, place) in theirs.columns.iter().zip(places) {
         let Some(known) = place.and_then(|place| ours.columns.get_mut(place)) else {
-            // Rows of other versions have no value for it.
-            ours.columns.push(Column { required: false, ..column.clone() });
+            // Rows of other versions have no value for it; where it is required, they are none.
+            ours.columns.push(column.clone());
             continue;
         };
         known.data_type = joined(&known.data_type, &column.data_type).ok_or_else(|| {
@@ -345,8 +403,9 @@ fn join(
                 column.name, column.data_type, known.data_type
             )
         })?;
-        // The name that it has now, unless it is one that it had before.
-        let is_older = former.get(&known.source).is_some_and(|former| former.contains(&column.source));
+        // The name that it has now, unless it is one that it had before. Of two spellings neither is the newer: the first stays.
+        let is_older = former.get(&known.source).is_some_and(|former| former.contains(&column.source))
+            || is_respelled(known, column, theirs.column_case);
         if !is_older {
             known.source.clone_from(&column.source);
             known.source_name.clone_from(&column.source_name);
@@ -356,6 +415,11 @@ fn join(
         Some((_, clash)) => Err(format!("its columns can't be beside those of other versions: {clash}")),
         None => Ok(()),
     }
+}
+
+/// Whether two columns are of one name, and of a field that is but spelled otherwise.
+fn is_respelled(one: &Column, other: &Column, case: ColumnCase) -> bool {
+    one.name == other.name && one.source != other.source && fold(case, &one.source) == fold(case, &other.source)
 }
 
 /// The type that holds the values of both, where there is one.

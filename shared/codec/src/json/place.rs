@@ -10,8 +10,8 @@ use pipeline::types::{self, Type};
 use super::program::{Member, Object, Op, Store, Unknown};
 use super::schema::{Of, Schema, Shape, Single, Unit};
 use super::single;
-use crate::columns::{self, Column, Columns};
-use crate::naming;
+use crate::columns::{self, Column, Columns, Withheld, Within};
+use crate::naming::{self, Spelled};
 use crate::pii::Hasher;
 use crate::rows::batch::Plan;
 use crate::rows::cells::{Output, Slot, Source};
@@ -42,8 +42,11 @@ pub(super) fn compile(
     columns: &Columns,
     hasher: &Arc<Hasher>,
 ) -> Result<Compiled, Vec<(usize, String)>> {
-    let placer = Placer { schema, case: columns.column_case, unknown: columns.unknown_fields, hasher };
-    let mut root = Way::new(schema.root);
+    let withheld = Arc::new(columns.withheld.clone());
+    let (case, unknown) = (columns.column_case, columns.unknown_fields);
+    let placer = Placer { schema, case, unknown, withheld, hasher };
+    let start = Place { withheld: placer.withheld.start(), ..Place::ROOT };
+    let mut root = Way { place: start.clone(), ..Way::new(schema.root) };
     let explode = columns.explode.as_deref().and_then(columns::names);
     let mut elements = explode.map(|path| Elements { path, layout: Layout::default(), way: None });
     let laid = Laid::columns(columns, |column, layout| {
@@ -51,7 +54,7 @@ pub(super) fn compile(
     });
     let plan = laid.finish(|layout| Some(placer.explode(elements?, &mut root, layout)))?;
     // The payload is an object, also where no column leads into it.
-    let root = placer.object(Names::of(schema, schema.root), placer.members(root), None, &Place::ROOT);
+    let root = placer.object(Names::of(schema, schema.root), placer.members(root), None, &start);
     Ok(Compiled { root, plan })
 }
 
@@ -59,6 +62,7 @@ struct Placer<'a> {
     schema: &'a Schema,
     case: ColumnCase,
     unknown: UnknownFields,
+    withheld: Arc<Withheld>,
     hasher: &'a Arc<Hasher>,
 }
 
@@ -90,6 +94,8 @@ struct Place {
     /// Whether it is in a list or map.
     several: bool,
     depth: usize,
+    /// How far they lead to what is withheld.
+    withheld: Within,
 }
 
 /// The members of an object: the name of each, its shape where it has one, and its default.
@@ -103,10 +109,11 @@ impl<'s> Names<'s> {
 }
 
 impl Place {
-    const ROOT: Self = Self { path: Vec::new(), level: 0, several: false, depth: 0 };
+    const ROOT: Self = Self { path: Vec::new(), level: 0, several: false, depth: 0, withheld: Within::NOWHERE };
 
-    fn within(&self, name: &str) -> Self {
-        let mut within = Self { depth: self.depth + 1, ..self.clone() };
+    fn within(&self, name: &str, withheld: &Withheld) -> Self {
+        let withheld = withheld.enter(&self.withheld, name);
+        let mut within = Self { depth: self.depth + 1, withheld, ..self.clone() };
         within.path.push(name.to_owned());
         within
     }
@@ -142,7 +149,9 @@ impl Placer<'_> {
             Some(way) => way,
             none => {
                 let way = Way::new(self.element(&elements.path)?);
-                let place = Place { path: elements.path.clone(), ..Place::ROOT }.elements();
+                let through = |within, name: &String| self.withheld.enter(&within, name);
+                let withheld = elements.path.iter().fold(self.withheld.start(), through);
+                let place = Place { path: elements.path.clone(), withheld, ..Place::ROOT }.elements();
                 none.insert(Way { place, ..way })
             }
         };
@@ -199,7 +208,7 @@ impl Placer<'_> {
         let mut way = root;
         for name in path {
             let (member, of) = self.member(way.of, name)?;
-            let place = way.place.within(name);
+            let place = way.place.within(name, &self.withheld);
             way = way.members.entry(member).or_insert_with(|| Way { place, ..Way::new(of) });
         }
         Ok(way)
@@ -260,7 +269,8 @@ impl Placer<'_> {
                 };
                 let mut elements = Layout::default();
                 let key = Output { valid: None, source: Source::Text(elements.text(None)) };
-                let (op, output) = self.value(values, value, None, &mut elements, &place.elements())?;
+                let inside = Place { withheld: self.withheld.enter(&place.withheld, "value"), ..place.elements() };
+                let (op, output) = self.value(values, value, None, &mut elements, &inside)?;
                 demand(*required, &output, &mut elements);
                 layout.lists.push((elements, Some(Slot::Text(0))));
                 let list = layout.lists.len() - 1;
@@ -329,7 +339,7 @@ impl Placer<'_> {
             let found = known.0.iter().enumerate().find(|(_, (name, ..))| is(name));
             let (member, (name, of, _)) =
                 found.ok_or_else(|| self.no_field(of.unwrap_or(self.schema.root), &field.name, true))?;
-            let inside = place.within(name);
+            let inside = place.within(name, &self.withheld);
             let (op, output) = self.value(*of, &field.data_type, None, layout, &inside)?;
             if let (true, Some(bit)) = (field.required, output.valid) {
                 layout.required.push(Required { bit, within: Some(present), path: inside.local_path() });
@@ -347,9 +357,13 @@ impl Placer<'_> {
             // What is new to the schema was added to it before.
             UnknownFields::Ignore | UnknownFields::Add => Unknown::Skip,
             UnknownFields::DeadLetter => Unknown::Refuse,
-            UnknownFields::Rest => Unknown::Keep { path: place.path.as_slice().into(), several: place.several },
+            UnknownFields::Rest => Unknown::Keep {
+                path: place.path.as_slice().into(),
+                several: place.several,
+                withheld: (!place.withheld.is_empty()).then(|| (Arc::clone(&self.withheld), place.withheld.clone())),
+            },
         };
-        let is_open = self.schema.declared || known.0.iter().any(|(_, of, _)| of.is_none());
+        let spelled = Spelled::of(self.case, known.0.iter().map(|(name, ..)| *name));
         let members = known.0.into_iter().enumerate().map(|(index, (name, _, default))| {
             let op = placed.remove(&index).unwrap_or(Op::Skip);
             let default = default.filter(|_| !matches!(op, Op::Skip)).map(|json| json.as_bytes().into());
@@ -365,7 +379,7 @@ impl Placer<'_> {
             members,
             present,
             unknown,
-            case: is_open.then_some(self.case).filter(|case| *case != ColumnCase::AsIs),
+            spelled,
         }))
     }
 

@@ -1,8 +1,10 @@
 //! What decoding an object comes down to: what to do with each member's value, and where to put it.
 
-use pipeline::resolved::ColumnCase;
+use std::sync::Arc;
 
 use super::schema::Unit;
+use crate::columns::{Withheld, Within};
+use crate::naming::Spelled;
 
 /// What is done with a value. Null is nothing to any of them.
 pub(super) enum Op {
@@ -36,8 +38,8 @@ pub(super) struct Object {
     /// The bit that is set where the object is there.
     pub(super) present: Option<usize>,
     pub(super) unknown: Unknown,
-    /// How names are spelled of which none is a member's, where nothing but columns says which names there are.
-    pub(super) case: Option<ColumnCase>,
+    /// The places of the members by how columns are spelled, for names of which none is a member's.
+    pub(super) spelled: Spelled,
     /// Whether a member has a default.
     pub(super) has_defaults: bool,
 }
@@ -61,6 +63,8 @@ pub(super) enum Unknown {
         path: Box<[String]>,
         /// Whether that is in a list or map, so that a record may have several of it.
         several: bool,
+        /// What of it is to be in no column, where there is such.
+        withheld: Option<(Arc<Withheld>, Within)>,
     },
 }
 

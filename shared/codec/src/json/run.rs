@@ -10,7 +10,6 @@ use super::program::{Member, Object, Op, Unknown};
 use super::store;
 use super::wire::{Begin, Foreign, Reader};
 use crate::Class;
-use crate::naming::fold;
 use crate::rows::level::Level;
 use crate::rows::stop::{Outcome, Stop};
 
@@ -199,13 +198,13 @@ fn again() -> Box<Stop> {
 /// The place of the member of a name, or of the one that it is another spelling of.
 fn find(object: &Object, name: &[u8]) -> Option<usize> {
     exactly(object, name).or_else(|| {
-        let case = object.case?;
         // Small letters are spelled as they are.
-        if !name.iter().any(|byte| byte.is_ascii_uppercase() || *byte >= 0x80) {
+        let is_spelled = name.iter().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+        if object.spelled.is_empty() || is_spelled && object.spelled.is_plain() {
             return None;
         }
         let name = std::str::from_utf8(name).ok()?;
-        exactly(object, fold(case, name).as_bytes())
+        exactly(object, object.spelled.fold(name).as_bytes()).or_else(|| object.spelled.find(name))
     })
 }
 
@@ -276,7 +275,11 @@ fn stray(object: &Object, name: &str, reader: &mut Reader<'_>) -> Outcome {
             Ok(())
         }
         Unknown::Refuse => Err(unknown(name)),
-        Unknown::Keep { path, several } => {
+        Unknown::Keep { withheld: Some((all, within)), .. } if all.holds(within, name) => {
+            reader.ignored = true;
+            Ok(())
+        }
+        Unknown::Keep { path, several, .. } => {
             if reader.foreign.len() >= FOREIGN_MAX {
                 let message = format!("the record has more than {FOREIGN_MAX} fields that are not in the schema");
                 return Err(Stop::new(Class::TooLarge, message));

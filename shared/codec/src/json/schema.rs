@@ -16,8 +16,7 @@ pub struct Schema {
     pub(super) root: usize,
     pub(super) name: String,
     pub(super) digest: String,
-    /// Whether it is made of declared columns, and members are found as `column_case` spells them where none has the very
-    /// name.
+    /// Whether it is made of declared columns.
     pub(super) declared: bool,
 }
 

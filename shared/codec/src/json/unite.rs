@@ -2,16 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pipeline::resolved::ColumnCase;
 use pipeline::types::Type;
 
 use super::schema::{Field, Schema, Shape, Single};
+use crate::naming::Spelled;
 
 impl Schema {
     /// This schema with the members of another version that it lacks, at any depth, behind its own. A member that one of them
     /// lacks may be missing; whole numbers of 64 bits and numbers of double precision take the place of shorter ones, and listed
-    /// texts are those of both. What is of another kind there stays as it is here. Nothing where that changes nothing, or where
-    /// the pipeline's columns are all there is.
-    pub(crate) fn united(&self, other: &Self) -> Option<Self> {
+    /// texts are those of both. A name that is but spelled otherwise there, so that `case` would make one column of both, is the same.
+    /// What is of another kind there stays as it is here. Nothing where that changes nothing, or where the pipeline's columns are all
+    /// there is.
+    pub(crate) fn united(&self, other: &Self, case: ColumnCase) -> Option<Self> {
         if self.declared {
             return None;
         }
@@ -35,20 +38,27 @@ impl Schema {
             match (shapes.get_mut(own), theirs) {
                 (Some(Shape::Object(object)), Shape::Object(theirs)) => {
                     ours.insert(new, own);
-                    for field in &mut object.fields {
-                        field.optional |= theirs.fields.iter().all(|other| other.name != field.name);
-                    }
+                    let spelled = Spelled::of(case, object.fields.iter().map(|field| field.name.as_str()));
+                    let alone = Spelled::of(case, theirs.fields.iter().map(|field| field.name.as_str()));
+                    let mut met = HashSet::new();
                     for other in theirs.fields {
-                        match object.fields.iter_mut().find(|field| field.name == other.name) {
+                        let named = object.fields.iter().position(|field| field.name == other.name);
+                        let place = named.or_else(|| alone.find(&other.name).and_then(|_| spelled.find(&other.name)));
+                        met.extend(place);
+                        match place.and_then(|place| object.fields.get_mut(place)) {
                             Some(field) => {
                                 open.push((field.of, other.of));
                                 field.optional |= other.optional;
                             }
                             None => {
+                                met.insert(object.fields.len());
                                 object.fields.push(Field { optional: true, ..other });
                                 changed = true;
                             }
                         }
+                    }
+                    for (_, field) in object.fields.iter_mut().enumerate().filter(|(place, _)| !met.contains(place)) {
+                        field.optional = true;
                     }
                 }
                 (Some(Shape::Map(own)), Shape::Map(new)) | (Some(Shape::Array(own)), Shape::Array(new)) => {
@@ -69,6 +79,16 @@ impl Schema {
         }
         let digest = format!("{}+{}", self.digest, other.digest);
         changed.then(|| Self { shapes, digest, ..self.clone() })
+    }
+
+    /// This schema without these members of the payload's object.
+    pub(crate) fn without(&self, fields: &[String]) -> Self {
+        let mut schema = self.clone();
+        if let Some(Shape::Object(object)) = schema.shapes.get_mut(self.root) {
+            object.fields.retain(|field| !fields.contains(&field.name));
+            schema.digest = format!("{}-{}", schema.digest, fields.join(","));
+        }
+        schema
     }
 }
 

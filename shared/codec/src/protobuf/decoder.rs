@@ -9,7 +9,7 @@ use prost_reflect::MessageDescriptor;
 use super::program::Message;
 use super::wire::{Foreign, Reader};
 use super::{compile, run};
-use crate::columns::Columns;
+use crate::columns::{Columns, Withheld};
 use crate::rows::batch::Batch;
 use crate::rows::padded::Padded;
 use crate::source::{self, Described as _};
@@ -30,6 +30,8 @@ pub struct Decoder {
     batch: Batch,
     foreign: Foreign,
     rest: Option<usize>,
+    /// What is not kept of unknown fields.
+    withheld: Withheld,
     padded: Padded,
 }
 
@@ -72,7 +74,12 @@ impl Decoder {
         let hasher = Arc::new(crate::hasher(columns, salt)?);
         let program = compile(writer, reader, columns, &hasher)
             .map_err(|faults| Error::columns(writer.full_name(), columns, faults))?;
+        let withheld = match columns.withheld.is_empty() {
+            true => Withheld::default(),
+            false => columns.withheld.clone().learned(&[reader, &writer.describe()]),
+        };
         Ok(Self {
+            withheld,
             root: program.root,
             rest: program.plan.rest,
             batch: Batch::new(program.plan, columns),
@@ -120,6 +127,9 @@ impl Decoder {
             .and_then(|()| run::message(&self.root, level, &mut reader, 0))
             .and_then(|()| match self.rest {
                 Some(list) if !reader.unknown.is_empty() => {
+                    if !self.withheld.is_empty() {
+                        reader.ignored |= reader.unknown.withhold(&self.withheld);
+                    }
                     reader.unknown.write(reader.buf(), list, level, &mut reader.opened)
                 }
                 _ => Ok(()),

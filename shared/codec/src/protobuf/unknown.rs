@@ -3,6 +3,7 @@
 use base64_simd::STANDARD;
 
 use crate::Class;
+use crate::columns::Withheld;
 use crate::rows::level::Level;
 use crate::rows::stop::{Outcome, Stop};
 
@@ -48,6 +49,14 @@ impl Unknown {
         for field in self.found.iter_mut().skip(before) {
             field.path.push(number);
         }
+    }
+
+    /// Lets go of those that are to be in no column. Gives whether there were some.
+    #[cold]
+    pub(crate) fn withhold(&mut self, withheld: &Withheld) -> bool {
+        let before = self.found.len();
+        self.found.retain(|field| !withheld.holds_number(&field.path));
+        self.found.len() < before
     }
 
     /// Writes them as the open row of a map from numbers, joined with dots, to base64 of the wire bytes: tag and value of

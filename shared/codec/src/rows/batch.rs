@@ -34,6 +34,8 @@ pub(crate) struct Batch {
     exploded: Option<Exploded>,
     /// Records with fields that the schema does not know, and that were left out for it.
     ignoring: u64,
+    /// The path of a required column that no record has a value for.
+    absent: Option<String>,
 }
 
 /// The list of which each element becomes a row.
@@ -88,6 +90,17 @@ impl Exploded {
     }
 }
 
+/// Takes back the row of a record that lacks what every row has to have, if one was made of it.
+#[cold]
+fn lacking(path: &str, before: usize, level: &mut Level) -> Result<(), Rejected> {
+    if level.rows() == before {
+        return Ok(());
+    }
+    level.rewind(before);
+    let message = "the schema of the record has no such field, and a required column is made of it".to_owned();
+    Err(Rejected { class: Class::MissingRequired, path: path.to_owned(), message })
+}
+
 impl Batch {
     /// Of the columns that come from payloads.
     pub(crate) fn new(plan: Plan, columns: &Columns) -> Self {
@@ -103,6 +116,7 @@ impl Batch {
             schema: Arc::new(Schema::new(fields)),
             exploded: plan.exploded.map(|list| Exploded { list, of_element: plan.of_element, repeated: 0 }),
             ignoring: 0,
+            absent: columns.absent.first().cloned(),
         }
     }
 
@@ -113,9 +127,13 @@ impl Batch {
     /// Judges a record whose row is closed, each of whose rows has this many bytes beside.
     #[inline]
     pub(crate) fn settle(&mut self, beside: usize) -> Result<(), Rejected> {
-        match &mut self.exploded {
+        let before = if self.absent.is_some() { self.level.rows().saturating_sub(1) } else { 0 };
+        if let Some(exploded) = &mut self.exploded {
+            exploded.settle(&mut self.level, beside)?;
+        }
+        match &self.absent {
             None => Ok(()),
-            Some(exploded) => exploded.settle(&mut self.level, beside),
+            Some(path) => lacking(path, before, &mut self.level),
         }
     }
 

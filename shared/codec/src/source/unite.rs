@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
+use pipeline::resolved::ColumnCase;
 use pipeline::types::Type;
 
 use super::{Comparable, Field, Kind, ROOT, Schema, Single, Value};
+use crate::naming::Spelled;
 
 /// More records than this are no schema's: each version that is united may bring its own.
 const RECORDS_MAX: usize = 100_000;
@@ -46,17 +48,34 @@ impl Schema {
 }
 
 impl Schema {
-    /// Learns the names that fields have in another version of the schema, at any depth. Gives whether one was not known.
-    pub(crate) fn learn(&mut self, other: &Self) -> bool {
+    /// This schema without these fields of the payload's record, by what they are found by.
+    pub(crate) fn without(&self, fields: &[String]) -> Self {
+        let mut schema = self.clone();
+        if let Some(record) = schema.records.get_mut(ROOT) {
+            record.fields.retain(|field| !fields.contains(&field.id));
+        }
+        schema
+    }
+
+    /// Learns the names that fields have in another version of the schema, at any depth: also of those that are found by their names, and
+    /// are but spelled otherwise there. Gives whether one was not known.
+    pub(crate) fn learn(&mut self, other: &Self, case: ColumnCase) -> bool {
         let mut is_new = false;
         let (mut open, mut seen) = (vec![(ROOT, ROOT)], HashSet::new());
         while let Some((own, new)) = open.pop() {
             let Some(record) = self.records.get_mut(own).filter(|_| seen.insert((own, new))) else { continue };
+            let theirs = &other.record(new).fields;
+            let spelled = Spelled::of(case, theirs.iter().map(|field| field.id.as_str()));
+            let alone = Spelled::of(case, record.fields.iter().map(|field| field.id.as_str()));
             for field in &mut record.fields {
                 let is_it = |theirs: &&Field| {
                     theirs.id == field.id || theirs.former.contains(&field.id) || field.former.contains(&theirs.id)
                 };
-                for theirs in other.record(new).fields.iter().filter(is_it).collect::<Vec<_>>() {
+                let mut same: Vec<&Field> = theirs.iter().filter(is_it).collect();
+                if same.is_empty() && alone.find(&field.id).is_some() {
+                    same.extend(spelled.find(&field.id).and_then(|place| theirs.get(place)));
+                }
+                for theirs in same {
                     for name in std::iter::once(&theirs.name).chain(&theirs.former) {
                         if *name != field.name && !field.was(name) {
                             field.names.push(name.clone());

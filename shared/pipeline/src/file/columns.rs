@@ -32,7 +32,7 @@ pub(super) fn read<'t>(
 ) -> Vec<ColumnDeclaration> {
     let Some(section) = reader.section(table, "columns") else { return Vec::new() };
     let mut folded: BTreeMap<String, &str> = BTreeMap::new();
-    let mut columns = Vec::new();
+    let (mut columns, mut places) = (Vec::new(), Vec::new());
     for entry in section.entries() {
         check_name(reader, &entry, case);
         if let Some(other) = folded.insert(entry.key.to_lowercase(), entry.key) {
@@ -41,11 +41,38 @@ pub(super) fn read<'t>(
             reader.fault(entry.key_at, code::DUPLICATE, message);
         }
         match column(reader, &entry, types) {
-            Some(column) => columns.push(column),
+            Some(column) => {
+                columns.push(column);
+                places.push(entry.key_at);
+            }
             None => reader.unread.push(entry.key.to_owned()),
         }
     }
+    for one in columns.iter().filter(|column| column.pii.is_some()) {
+        for (_, at) in columns.iter().zip(&places).filter(|(other, _)| other.pii.is_none() && publishes(other, one)) {
+            let name = &one.name;
+            let message = format!(
+                "it holds what `pii` of the column `{name}` is to keep out of the table: leave it out, declare columns for other \
+                 parts of it, or say `pii` of it too"
+            );
+            reader.fault(*at, code::INVALID, message);
+        }
+    }
     columns
+}
+
+/// Whether a column has the values in it that another one says are personal, or a part of them, as far as the paths that are written
+/// tell: fields that have other names, too, only the schema knows.
+fn publishes(column: &ColumnDeclaration, personal: &ColumnDeclaration) -> bool {
+    match (&column.from, &personal.from) {
+        (From::Path(outer), From::Path(inner)) | (From::KeyField(outer), From::KeyField(inner)) => {
+            // A struct that nothing is said of leaves out what is dropped.
+            let whole = personal.pii != Some(Pii::Drop) || column.data_type.is_some() || outer == inner;
+            whole && inner.starts_with(outer) || outer.len() > inner.len() && outer.starts_with(inner)
+        }
+        (From::Key, From::KeyField(_)) | (From::KeyField(_), From::Key) => true,
+        (one, other) => one == other,
+    }
 }
 
 fn check_name(reader: &mut Reader<'_>, entry: &Entry<'_>, case: ColumnCase) {

@@ -102,6 +102,7 @@ fn unknown_fields<'t>(reader: &mut Reader<'t>, section: Section<'t>, is_register
         let message =
             "`unknown_fields = \"add\"` takes a schema in a registry, which knows the versions that have new fields";
         reader.fault(entry.value_at(), code::INVALID, message);
+        return default;
     }
     chosen
 }

@@ -407,6 +407,44 @@ fn personal_data_is_hashed_cut_or_dropped() {
     super::tests::check(&key, &["9:16 unknown_column it is dropped as personal data"]);
 }
 
+/// As far as the paths that are written tell; the schema's planner knows names that fields had before, too.
+#[test]
+fn no_column_has_what_another_says_is_personal() {
+    let key = "[key]\nformat = \"json\"\nframing = \"bare\"\n";
+    let with = |lines: &str| format!("[table.columns]\n{lines}\n{SOURCE}{VALUE}{key}{TABLE}");
+    let hash = "type = \"string\", pii = \"hash\"";
+    let refused = |lines: &str, places: &[&str]| {
+        let expected: Vec<String> = places.iter().map(|place| format!("{place} invalid it holds what `pii`")).collect();
+        check(&with(lines), &expected.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    let of_key = format!("x = {{ from = \"@key.x\", {hash} }}\n");
+    // The whole key, whichever comes first; a struct around the field; the field itself.
+    refused(&format!("{of_key}k = \"@key\""), &["3:1"]);
+    refused(&format!("k = {{ from = \"@key\", type = \"string\" }}\n{of_key}"), &["2:1"]);
+    refused(&format!("{of_key}raw = {{ from = \"@key.x\", type = \"string\" }}"), &["3:1"]);
+    refused(
+        &format!("s = {{ from = \"@key.a\", type = \"struct<b: int>\" }}\nx = {{ from = \"@key.a.b\", {hash} }}"),
+        &["2:1"],
+    );
+    // A part of what is hashed as a whole.
+    refused(&format!("k = {{ from = \"@key\", {hash} }}\nx = {{ from = \"@key.x\", type = \"int\" }}"), &["3:1"]);
+    let mail = format!("{of_key}m = {{ from = \"addr.mail\", {hash} }}\n");
+    refused(&format!("{mail}a = \"addr\""), &["4:1"]);
+    refused(&format!("{mail}a = {{ from = \"addr\", type = \"string\" }}\nb = \"addr.mail.x\""), &["4:1", "5:1"]);
+    refused(&format!("{of_key}h = {{ from = \"@header.h\", {hash} }}\ni = \"@header.h\""), &["4:1"]);
+    let dropped = format!("{of_key}m = {{ from = \"addr.mail\", pii = \"drop\" }}\n");
+    refused(&format!("{dropped}a = {{ from = \"addr\", type = \"string\" }}"), &["4:1"]);
+    refused(&format!("{of_key}a = {{ from = \"addr\", pii = \"drop\" }}\nb = \"addr.city\""), &["4:1"]);
+    for fine in [
+        format!("{dropped}a = \"addr\""),
+        format!("{mail}a = \"addr.city\"\nl = {{ from = \"addr.mail\", pii = \"last4\" }}\nh = \"@header.h\""),
+        format!("{of_key}k = {{ from = \"@key\", {hash} }}\ny = {{ from = \"@key.y\", {hash} }}"),
+    ] {
+        let found = parse_named(&with(&fine));
+        assert!(found.is_ok(), "{fine}: {found:?}");
+    }
+}
+
 #[test]
 fn a_repeated_field_is_exploded_by_its_path() {
     let explode =

@@ -16,7 +16,7 @@ use model::coverage::Filtered;
 use model::failure::Kind;
 use model::secret::Secret;
 use pipeline::Environment;
-use pipeline::resolved::{Format, Pipeline, UnknownFields};
+use pipeline::resolved::{Format, Pipeline};
 use pipeline::route::{Part, Route};
 use registry::{Registered, Registries, Wanted};
 
@@ -269,13 +269,7 @@ impl Reader {
     /// One more writer, with the columns that it brings where the pipeline adds such.
     fn add(&mut self, schema: &Payload) -> Result<Result<usize, Rejected>, codec::Error> {
         let pipeline = &self.pipeline;
-        let reading = match pipeline.table.unknown_fields {
-            UnknownFields::Add => self.versions.judge(pipeline, schema),
-            UnknownFields::Ignore | UnknownFields::Rest | UnknownFields::DeadLetter => {
-                Ok(Arc::clone(self.versions.own()))
-            }
-        };
-        let reading = match reading {
+        let reading = match self.versions.judge(pipeline, schema) {
             Ok(reading) => reading,
             Err(rejected) => return Ok(Err(rejected)),
         };

@@ -236,7 +236,7 @@ fn what_is_hidden_stays_so_whatever_is_called_so_now() {
     declare(&mut table, "ssn", path("ssn"), None);
     table.columns[0].pii = Some(Pii::Last4);
     assert_eq!(described(&plan(&reused, &table).unwrap()), ["ssn string value:ssn|last4", "id long value:id"]);
-    // Of another version, which brings it back; a slip of the pen is still one.
+    // Of another version, which brings it back; `columns::unmatched` tells of slips.
     let without = record("id: \"long\"; name: \"string\"");
     table.columns.clear();
     table.exclude = vec!["ssn".to_owned()];
@@ -244,5 +244,5 @@ fn what_is_hidden_stays_so_whatever_is_called_so_now() {
     table.unknown_fields = UnknownFields::Add;
     assert_eq!(described(&plan(&without, &table).unwrap()).len(), 2);
     table.exclude = vec!["nme".to_owned()];
-    assert!(plan(&without, &table).unwrap_err()[0].to_string().contains("did you mean `name`"));
+    assert_eq!(described(&plan(&without, &table).unwrap()).len(), 2);
 }

@@ -139,8 +139,10 @@ fn names_are_spelled_as_asked() {
     table.column_case = ColumnCase::Snake;
     let columns = plan(&camel, &table).unwrap();
     assert_eq!(described(&columns), ["outer_thing struct<sub_id: long> value:outerThing"]);
-    let payload = b"{\"outerThing\":{\"subId\":1},\"outer_thing\":2}";
-    assert_eq!(rows(&camel, &table, &[payload]).unwrap(), ["outer_thing={sub_id:1}"]);
+    let payloads: [&[u8]; 2] = [b"{\"outerThing\":{\"subId\":1}}", b"{\"outer_thing\":{\"sub_id\":1}}"];
+    assert_eq!(rows(&camel, &table, &payloads).unwrap(), ["outer_thing={sub_id:1}"; 2]);
+    let both = b"{\"outerThing\":{\"subId\":1},\"outer_thing\":2}";
+    assert_eq!(rows(&camel, &table, &[both]).unwrap_err().class, Class::AmbiguousName);
 }
 
 #[test]

@@ -123,7 +123,9 @@ fn names_are_spelled_as_the_columns_are() {
     table.column_case = ColumnCase::Snake;
     declare(&mut table, "user_id", path("user_id"), Some("int"));
     declare(&mut table, "other", path("otherId"), Some("int"));
-    check(&table, "{\"userId\":7,\"otherId\":8,\"OtherId\":9}", "id=NULL ii=NULL line=NULL user_id=7 other=8");
+    check(&table, "{\"userId\":7,\"otherId\":8}", "id=NULL ii=NULL line=NULL user_id=7 other=8");
+    check(&table, "{\"OtherId\":9}", "id=NULL ii=NULL line=NULL user_id=NULL other=9");
+    refused(&table, "{\"otherId\":8,\"OtherId\":9}", Class::AmbiguousName, "otherId");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Members that come twice, that are missing, and that the schema does not know.
 
-use pipeline::resolved::UnknownFields;
+use pipeline::resolved::{ColumnCase, UnknownFields};
 
 use super::*;
 use crate::columns::tests::{declare, path};
@@ -56,14 +56,26 @@ fn the_last_of_a_name_counts() {
 }
 
 #[test]
-fn names_match_exactly() {
+fn names_match_exactly_or_as_columns_are_spelled() {
     let subject = object("userId: {\"type\": \"integer\"}; A.B: {\"type\": \"integer\"}; q\\\": true; é: true");
     super::check(
         &subject,
-        "{\"userid\":1,\"UserId\":2,\"userId \":3,\"userId\":4,\"A.B\":5,\"A\":{\"B\":6},\"q\\u0022\":7,\"\\u00e9\":8,\"e\u{301}\":9}",
+        "{\"user_id\":1,\"userId \":3,\"userId\":4,\"A.B\":5,\"A\":{\"B\":6},\"q\\u0022\":7,\"\\u00e9\":8,\"e\u{301}\":9}",
         "userid=4 a.b=5 q\"=\"7\" é=\"8\"",
     );
     super::check(&subject, "{\"\":1}", "userid=NULL a.b=NULL q\"=NULL é=NULL");
+    for name in ["userid", "USERID"] {
+        super::check(&subject, &format!("{{\"{name}\":4,\"a.b\":5,\"É\":8}}"), "userid=4 a.b=5 q\"=NULL é=\"8\"");
+        refused(&subject, format!("{{\"userId\":4,\"{name}\":4}}"), Class::AmbiguousName, "userId");
+    }
+    let as_is = Table { column_case: ColumnCase::AsIs, ..iceberg() };
+    let payload = b"{\"userid\":1,\"UserId\":2,\"userId\":4,\"USERID\":5}";
+    assert_eq!(rows(&subject, &as_is, &[payload]).unwrap(), ["userId=4 A.B=NULL q\"=NULL é=NULL"]);
+    // Of two members that are spelled alike each is itself, and a third one neither.
+    let left_out = Table { exclude: vec!["iD".to_owned()], ..iceberg() };
+    let cases = object("Id: {\"type\": \"integer\"}; iD: true");
+    let payload = b"{\"iD\":1,\"ID\":2,\"Id\":3}";
+    assert_eq!(rows(&cases, &left_out, &[payload]).unwrap(), ["id=3"]);
     // A member without a name is none that a column can have.
     super::check(&object(": {\"type\": \"integer\"}; b: {}"), "{\"\":1}", "b=NULL");
     // A name with a dot in it and a member within a member are not to share a column.
@@ -140,6 +152,7 @@ fn what_the_schema_does_not_know_is_passed_over_kept_or_refused() {
     };
     assert_eq!(refuse(payload), (Class::IncompatibleSchema, "cust.det".to_owned()));
     assert_eq!(refuse("{\"attr\":{\"k\":{\"w\":1}}}"), (Class::IncompatibleSchema, "attr.k.w".to_owned()));
-    assert_eq!(refuse("{\"Id\":1}"), (Class::IncompatibleSchema, "Id".to_owned()));
+    assert_eq!(refuse("{\"Idd\":1}"), (Class::IncompatibleSchema, "Idd".to_owned()));
+    assert_eq!(rows(&subject, &table, &[b"{\"Id\":1}"]).unwrap().len(), 1);
     assert_eq!(rows(&subject, &table, &[b"{\"id\":1}"]).unwrap().len(), 1);
 }
