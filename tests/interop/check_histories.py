@@ -37,7 +37,7 @@ class Readers:
 
     def by_spark(self, table: str, columns: list[str]) -> list[list]:
         if self.spark is None:
-            from spark_session import session
+            from spark.session import session
 
             self.spark = session(self.jars)
         from read_table import metadata_file
@@ -65,7 +65,7 @@ def main() -> None:
     seen, right, wrong = collections.Counter(), collections.Counter(), 0
     for history in histories:
         mode = history["mode"]
-        engines = args.engines.split(",")
+        engines = [engine for engine in args.engines.split(",") if engine]
         if seen[mode] < args.some:
             engines += args.some_engines.split(",")
         seen[mode] += 1
