@@ -31,6 +31,8 @@ use table::catalog::sqlite::SqliteCatalog;
 use table::scan::{self, Request};
 use table::storage;
 
+mod cases;
+
 /// Histories of each mode when nothing is asked for: what the suite runs.
 const SEEDS_DEFAULT: u64 = 12;
 /// 2026-11-29T14:00:00Z
@@ -142,27 +144,42 @@ impl World {
              name = {{ type = \"string\" }}\n",
             mode.settings
         );
+        self.pipeline_of(&name, &text)
+    }
+
+    fn pipeline_of(&self, name: &str, text: &str) -> Pipeline {
         let file = self.folder.join(format!("pipelines/{name}.toml"));
         std::fs::write(&file, text).unwrap();
         pipeline::file::load(&file, &Environment::embedded(&self.folder)).unwrap()
     }
 
-    /// Lives through a history; gives its records.
-    async fn live(&self, mode: Mode, seed: u64) -> (Pipeline, Vec<Record>) {
-        let pipeline = self.pipeline(mode, seed);
-        let id = PipelineId::new(&pipeline.name, self.ids.as_ref());
-        let config = IngestConfig::load(pipeline.clone(), id.clone(), self.store.clone(), self.clock.clone()).unwrap();
-        let ingest = Ingest::new(config).unwrap();
-        let fold = Fold {
+    fn id(&self, name: &str) -> PipelineId {
+        PipelineId::new(name, self.ids.as_ref())
+    }
+
+    fn ingest(&self, pipeline: &Pipeline, id: &PipelineId) -> Ingest {
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        Ingest::new(IngestConfig::load(pipeline.clone(), id.clone(), store, clock).unwrap()).unwrap()
+    }
+
+    fn fold(&self, pipeline: &Pipeline, id: &PipelineId) -> Fold {
+        Fold {
             pipeline: Arc::new(pipeline.clone()),
-            id,
+            id: id.clone(),
             store: self.store.clone(),
             catalog: self.catalog.clone(),
             io: storage::local(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             settings: Settings::default(),
-        };
+        }
+    }
+
+    /// Lives through a history; gives its records.
+    async fn live(&self, mode: Mode, seed: u64) -> (Pipeline, Vec<Record>) {
+        let pipeline = self.pipeline(mode, seed);
+        let id = self.id(&pipeline.name);
+        let (ingest, fold) = (self.ingest(&pipeline, &id), self.fold(&pipeline, &id));
         let chance = SeededIds::new(seed * MODES.len() as u64 + mode.name.len() as u64);
         let below = |n: u64| i64::try_from(chance.next_u64() % n).unwrap();
         let mut records: Vec<Record> = Vec::new();
@@ -208,13 +225,16 @@ impl World {
         (pipeline, records)
     }
 
-    async fn rows(&self, pipeline: &Pipeline) -> Vec<Row> {
+    async fn batches(&self, pipeline: &Pipeline) -> Vec<RecordBatch> {
         let Some(loaded) = self.catalog.load(&pipeline.table.name).await.unwrap() else { return Vec::new() };
         let io = storage::local();
         let plan = scan::plan(&loaded.metadata, &io, &Request::default()).await.unwrap();
-        let batches: Vec<RecordBatch> = plan.execute(io).try_collect().await.unwrap();
+        plan.execute(io).try_collect().await.unwrap()
+    }
+
+    async fn rows(&self, pipeline: &Pipeline) -> Vec<Row> {
         let mut rows = Vec::new();
-        for batch in &batches {
+        for batch in &self.batches(pipeline).await {
             let long = |name: &str| batch[name].as_primitive::<Int64Type>().iter().collect::<Vec<_>>();
             let (ids, versions, offsets) = (long("id"), long("version"), long("_kafka_offset"));
             let at = batch["at"].as_primitive::<TimestampMicrosecondType>();
@@ -246,6 +266,10 @@ fn main() -> ExitCode {
     let mut wrong = 0;
     runtime.block_on(async {
         let world = World::new(&folder).await;
+        for case in cases::all(&world).await {
+            wrong += 1;
+            println!("{case}");
+        }
         let mut file = std::fs::File::create(folder.join("histories.jsonl")).unwrap();
         for seed in from..from + seeds {
             for mode in MODES {
