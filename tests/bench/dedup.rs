@@ -23,7 +23,7 @@ use super::folding::{Order, Taken, median, spread};
 const ROWS_PER_HOUR: i64 = 1_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
 /// 2026-11-02T08:00:00Z
-const START_MICROS: i64 = 1_793_606_400_000_000;
+pub(super) const START_MICROS: i64 = 1_793_606_400_000_000;
 const PARTITIONS: i64 = 32;
 const REPEATED_EVERY: i64 = 500;
 /// How many rows earlier a repeated row was sent, in turn: from the same fold or, half an hour earlier, as often from the
@@ -37,23 +37,31 @@ fn sent(n: i64) -> i64 {
 }
 
 /// Staged objects made from the rows of one event, each with coordinates, keys and times of its own.
-struct Stream {
+pub(super) struct Stream {
     footer: Footer,
     template: TableRows,
-    next_row: i64,
+    pub(super) next_row: i64,
     offsets: [i64; PARTITIONS as usize],
     objects: i64,
+    /// The key of the row that is sent as the `n`-th.
+    pub(super) key: Box<dyn Fn(i64) -> i64>,
 }
 
 impl Stream {
+    /// Of a pipeline, in the form of these rows.
+    pub(super) fn new(bench: &Bench, footer: &Footer, template: &TableRows, key: Box<dyn Fn(i64) -> i64>) -> Self {
+        let footer = Footer { pipeline_id: bench.id.clone(), ..footer.clone() };
+        Self { footer, template: template.clone(), next_row: 0, offsets: [0; PARTITIONS as usize], objects: 0, key }
+    }
+
     /// The next object: its rows from `next_row` on.
-    fn object(&mut self) -> (StagedKey, bytes::Bytes) {
+    pub(super) fn object(&mut self) -> (StagedKey, bytes::Bytes) {
         let batch = &self.template.batch;
         let rows = batch.num_rows() as i64;
         let partition = self.objects % PARTITIONS;
         let offset = self.offsets[partition as usize];
         self.offsets[partition as usize] += rows;
-        let row = |n: i64| sent(self.next_row + n);
+        let row = |n: i64| (self.key)(self.next_row + n);
         let micros = |n: i64| START_MICROS + n * (HOUR_MICROS / ROWS_PER_HOUR);
         let minute = Timestamp::from_micros(micros(self.next_row + rows)).minute();
         let utc =
@@ -104,10 +112,7 @@ pub(super) fn measure(footer: &Footer, template: &TableRows, sizes: [i64; 2], me
     let bench = Bench::deduplicating(clock.clone() as Arc<dyn Clock>);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let store = Arc::new(LocalStore::open(&bench.folder, clock.clone()).unwrap());
-    let mut footer = footer.clone();
-    footer.pipeline_id = bench.id.clone();
-    let template = TableRows { table: template.table.clone(), batch: template.batch.clone() };
-    let mut stream = Stream { footer, template, next_row: 0, offsets: [0; PARTITIONS as usize], objects: 0 };
+    let mut stream = Stream::new(&bench, footer, template, Box::new(sent));
     // By hours in the table: rows in it, and what the fold of the next hour took.
     let mut folds: Vec<(u64, Taken)> = Vec::new();
     let (mut held, mut staging_seconds) = (0, 0.0);

@@ -34,6 +34,8 @@ pub(super) struct Taken {
     pub(super) cores: Cores,
     pub(super) rows_added: u64,
     pub(super) deduplicated: u64,
+    pub(super) rows_updated: u64,
+    pub(super) superseded: u64,
     pub(super) data_files: u64,
     pub(super) runs: u64,
     pub(super) peak_rss_bytes: u64,
@@ -42,7 +44,7 @@ pub(super) struct Taken {
 impl Taken {
     /// The rows that the fold took in, whether they entered or not.
     pub(super) const fn rows(&self) -> u64 {
-        self.rows_added + self.deduplicated
+        self.rows_added + self.deduplicated + self.rows_updated + self.superseded
     }
 
     pub(super) fn rows_per_second_per_core(&self) -> f64 {
@@ -69,6 +71,8 @@ impl Order<'_> {
             cores: Cores { user: seconds("user"), system: seconds("system") },
             rows_added: number("rows_added"),
             deduplicated: number("deduplicated"),
+            rows_updated: number("rows_updated"),
+            superseded: number("superseded"),
             data_files: number("data_files"),
             runs: number("runs"),
             peak_rss_bytes: number("peak_rss_bytes"),
@@ -107,6 +111,8 @@ pub(super) fn here(folder: PathBuf, memory_bytes: u64, now: i64, seed: u64) -> V
             "system": cores.system,
             "rows_added": table.rows_added,
             "deduplicated": table.deduplicated,
+            "rows_updated": table.rows_updated,
+            "superseded": table.superseded,
             "data_files": table.data_files,
             "runs": report.runs,
             "peak_rss_bytes": peak(),

@@ -4,7 +4,8 @@
 //!
 //! `throughput [--events N] [--rounds N] [--hours N] [--memory BYTES]` measures. `throughput --handle EVENT` handles one event,
 //! and `throughput --fold FOLDER --memory BYTES --now MICROS --seed N` folds what is staged there, each in a process of its own,
-//! and prints the most memory it held.
+//! and prints the most memory it held. `throughput --upsert MILLIONS,…` measures folds in mode `upsert` alone, into tables of so many
+//! million rows.
 //!
 //! Files are put in the folder that `TMPDIR` names, else in memory (`/dev/shm`) where there is such a place: how fast a disk
 //! is says nothing of the programs.
@@ -33,6 +34,7 @@ mod by_hand;
 mod dedup;
 mod folding;
 mod framed;
+mod upsert;
 mod wide;
 
 /// The most that an event holds; those of the generator hold three fifths of it and more.
@@ -52,6 +54,11 @@ fn main() {
     if let Some(folder) = value("--fold") {
         let now = number("--now", 0) as i64;
         println!("{}", folding::here(folder.into(), memory_bytes, now, number("--seed", 1) as u64));
+        return;
+    }
+    if let Some(sizes) = value("--upsert") {
+        let sizes: Vec<i64> = sizes.split(',').map(|millions| millions.parse().unwrap()).collect();
+        println!("{:#}", upsert::measure(&sizes, memory_bytes));
         return;
     }
     let (events, rounds) = (number("--events", 100), number("--rounds", 5));
@@ -83,16 +90,31 @@ impl Bench {
         Self::with(&changed, clock)
     }
 
+    /// The same in mode `upsert`, bucketed by key.
+    fn upserting(write: &str, clock: Arc<dyn Clock>) -> Self {
+        let upsert = format!("mode = \"upsert\"\nprimary_key = [\"employee_id\"]\nwrite = \"{write}\"");
+        let by = "partition_by = [\"bucket(8, employee_id)\", \"hour(start_date)\", \"team\"]";
+        let changed = |text: String| {
+            let text = text.replace("mode = \"append\"", &upsert);
+            let sized = "partition_by = [\"bucket(8, employee_id)\"]";
+            format!(
+                "{}\n[table.properties]\n\"write.target-file-size-bytes\" = \"268435456\"\n",
+                text.replace(by, sized)
+            )
+        };
+        Self::with(&changed, clock)
+    }
+
     fn with(change: &dyn Fn(String) -> String, clock: Arc<dyn Clock>) -> Self {
         let made = tempfile::Builder::new().prefix("frazil-bench-").tempdir_in(place()).unwrap();
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-        let place = |from: &str, to: &str| {
+        let place = |from: &str, to: &str, change: &dyn Fn(String) -> String| {
             let to = made.path().join(to);
             std::fs::create_dir_all(to.parent().unwrap()).unwrap();
             std::fs::write(to, change(std::fs::read_to_string(Path::new(root).join(from)).unwrap())).unwrap();
         };
-        place("jobs/frazil/demo/employee.toml", "pipelines/employee.toml");
-        place("proto/employee.proto", "proto/employee.proto");
+        place("jobs/frazil/demo/employee.toml", "pipelines/employee.toml", change);
+        place("proto/employee.proto", "proto/employee.proto", &|text| text);
         let bench = Self::open(made.path().to_owned(), clock);
         Self { _made: Some(made), ..bench }
     }
@@ -176,21 +198,8 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
     });
     let ingest = Ingest::new(config).unwrap();
     let minute = bench.clock.now().minute();
-    let staged: Vec<(staging::footer::Footer, Vec<TableRows>)> = few
-        .iter()
-        .map(|body| {
-            let object = Object::open(ingest.plan(body, minute).unwrap().object.body).unwrap();
-            let table = bench.pipeline.table.name.to_string();
-            let rows = object.rows(&table, &Projection::default()).unwrap().map(|batch| {
-                // As ingest hands them over, without the column that encoding adds.
-                let batch = batch.unwrap();
-                let kept: Vec<usize> =
-                    (0..batch.num_columns()).filter(|n| batch.schema().field(*n).name() != "_table").collect();
-                TableRows { table: table.clone(), batch: batch.project(&kept).unwrap() }
-            });
-            (object.footer().clone(), rows.collect())
-        })
-        .collect();
+    let staged: Vec<(staging::footer::Footer, Vec<TableRows>)> =
+        few.iter().map(|body| staged_of(&bench, &ingest, body)).collect();
     let encode = time(rounds, records, &staged, |(footer, rows)| {
         black_box(object::encode(footer, rows).unwrap());
     });
@@ -241,6 +250,20 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
         "fold_append": fold_append(&bodies, rounds, memory_bytes),
         "fold_dedup": dedup::measure(&staged[0].0, &staged[0].1[0], [hours / 4, hours], memory_bytes),
     })
+}
+
+/// What an event is staged as: the footer, and the rows as ingest hands them over, without the column that encoding adds.
+fn staged_of(bench: &Bench, ingest: &Ingest, body: &[u8]) -> (staging::footer::Footer, Vec<TableRows>) {
+    let minute = bench.clock.now().minute();
+    let object = Object::open(ingest.plan(body, minute).unwrap().object.body).unwrap();
+    let table = bench.pipeline.table.name.to_string();
+    let rows = object.rows(&table, &Projection::default()).unwrap().map(|batch| {
+        let batch = batch.unwrap();
+        let kept: Vec<usize> =
+            (0..batch.num_columns()).filter(|n| batch.schema().field(*n).name() != "_table").collect();
+        TableRows { table: table.clone(), batch: batch.project(&kept).unwrap() }
+    });
+    (object.footer().clone(), rows.collect())
 }
 
 /// An event of nearly 6 MB: Employee records until the next would not fit.

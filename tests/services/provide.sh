@@ -26,6 +26,9 @@ KAFKA_JARS=$FRAZIL_CACHE/kafka-$KAFKA_VERSION
 FRAMING=$ROOT/tests/interop/framing
 FRAMING_VENV=$FRAZIL_CACHE/venv-framing
 GLUE_JARS=$FRAZIL_CACHE/glue-serde
+SPARK=$ROOT/tests/interop/spark
+SPARK_VENV=$FRAZIL_CACHE/venv-spark
+SPARK_JARS=$FRAZIL_CACHE/spark-jars
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -96,6 +99,27 @@ need_serializers() {
   python3 -m venv "$FRAMING_VENV" >&2 || { rm -rf "$FRAMING_VENV" && apt_get python3-venv && python3 -m venv "$FRAMING_VENV" >&2; } || return 1
   "$FRAMING_VENV/bin/pip" install -q --disable-pip-version-check -r "$pins" </dev/null >&2 && cp "$pins" "$FRAMING_VENV/.pins"
 }
+
+# Apache Spark in an environment of its own, and Iceberg for it.
+need_spark() {
+  local pins=$SPARK/requirements.txt
+  need_java || return 1
+  if ! cmp -s "$SPARK/pom.xml" "$SPARK_JARS/.pom"; then
+    command -v mvn >/dev/null || apt_get maven || return 1
+    say "fetching Iceberg for Spark with Maven into $SPARK_JARS"
+    rm -rf "$SPARK_JARS"
+    mvn -q -B -f "$SPARK/pom.xml" dependency:copy-dependencies -DoutputDirectory="$SPARK_JARS" -DincludeScope=runtime \
+      </dev/null >&2 && cp "$SPARK/pom.xml" "$SPARK_JARS/.pom" || return 1
+  fi
+  cmp -s "$pins" "$SPARK_VENV/.pins" && return 0
+  say "installing tests/interop/spark/requirements.txt into $SPARK_VENV (400 MB)"
+  rm -rf "$SPARK_VENV"
+  python3 -m venv "$SPARK_VENV" >&2 || { rm -rf "$SPARK_VENV" && apt_get python3-venv && python3 -m venv "$SPARK_VENV" >&2; } || return 1
+  "$SPARK_VENV/bin/pip" install -q --disable-pip-version-check -r "$pins" </dev/null >&2 && cp "$pins" "$SPARK_VENV/.pins"
+}
+
+# The jars of a folder, comma-separated.
+jars_of() { find "$1" -name '*.jar' | paste -s -d , -; }
 
 # start_s3 DIR: starts it on a free loopback port; sets S3_PID, which stop_s3 ends, and S3_ENDPOINT.
 start_s3() {

@@ -190,8 +190,7 @@ impl Ingest {
                     _ => Key::Nothing,
                 };
                 let fate = match record.value() {
-                    // In append mode a tombstone deletes nothing, and there is no row to make of it, in any table.
-                    None => Fate::Filtered(Filtered::Tombstone),
+                    None => tables.delete(&record, &key)?,
                     Some(payload) if is_bare => tables.take(&record, payload, OWN, &key)?,
                     Some(_) => match writers.split(&record, known, tables)? {
                         Ok((writer, payload)) => tables.take(&record, payload, writer, &key)?,

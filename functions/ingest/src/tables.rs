@@ -13,7 +13,7 @@ use codec::{Class, Rejected};
 use model::clock::Minute;
 use model::coverage::Filtered;
 use model::secret::Secret;
-use pipeline::resolved::Pipeline;
+use pipeline::resolved::{Pipeline, Table};
 use staging::footer;
 use staging::object::TableRows;
 use staging::record_columns;
@@ -203,6 +203,8 @@ struct KeyWriter {
 pub(crate) struct Tables {
     making: Arc<Making>,
     pipeline: Arc<Pipeline>,
+    /// Whether some table takes deletes.
+    takes_deletes: bool,
     /// The only table's name, where there is one.
     only: Option<String>,
     /// What payloads are written with; the pipeline's own schema first.
@@ -239,9 +241,11 @@ impl Tables {
         };
         let key_writers = making.key.iter().map(key_writer).collect();
         let only = pipeline.route.is_none().then(|| pipeline.table.name.to_string());
+        let takes_deletes = pipeline.table.takes_deletes() || pipeline.tables.values().any(Table::takes_deletes);
         let mut tables = Self {
             making,
             pipeline,
+            takes_deletes,
             only,
             writers: vec![own],
             key_writers,
@@ -350,19 +354,62 @@ impl Tables {
             target.add(writer, self.making.decoding(&target.table, &writer_of.reading, &writer_of.schema)?);
             self.decoders += 1;
         }
-        if let (Key::Written { writer: key_writer, .. }, Some(making)) = (key, &self.making.key)
-            && let Some(target) = self.targets.get_mut(number)
-            && !target.reads_key(*key_writer)
-            && let Some(KeyWriter { schema, reading, .. }) = self.key_writers.get(*key_writer)
-        {
-            target.add_key(*key_writer, self.making.key_decodings(making, reading, schema)?);
-            self.decoders += 1;
-        }
+        self.read_key(number, key)?;
         Ok(match (self.targets.get_mut(number), self.rows.get_mut(number)) {
             (Some(target), Some(Some(rows))) => target.take(record, payload, writer, key, &mut rows.builder),
             // Each target is used before.
             _ => Fate::Filtered(Filtered::Filter),
         })
+    }
+
+    /// Has a record without a value delete the row of its key, in a table that takes deletes. Elsewhere there is no row to make of it.
+    ///
+    /// # Errors
+    /// As [`Tables::take`].
+    pub(crate) fn delete(&mut self, record: &Record<'_>, key: &Key<'_>) -> Result<Fate, Error> {
+        if !self.takes_deletes {
+            return Ok(Fate::Filtered(Filtered::Tombstone));
+        }
+        let number = match self.only {
+            Some(_) => 0,
+            None => match self.routed(record, &[], OWN)? {
+                Ok(number) => number,
+                Err(fate) => return Ok(fate),
+            },
+        };
+        self.read_key(number, key)?;
+        let Some(target) = self.targets.get_mut(number) else { return Ok(Fate::Filtered(Filtered::Tombstone)) };
+        let settings = self.pipeline.settings(unqualified(&target.table));
+        if !settings.takes_deletes() {
+            return Ok(Fate::Filtered(Filtered::Tombstone));
+        }
+        if let Some(column) = settings.beside_record_key() {
+            return Ok(Fate::Dead(Rejected {
+                class: Class::NullKey,
+                path: column.to_owned(),
+                message: format!(
+                    "a record without a value deletes the row of its key, and `{column}` of the table's key is not made of the \
+                     record's: `{column} = \"@key.{column}\"`"
+                ),
+            }));
+        }
+        Ok(match self.rows.get_mut(number) {
+            Some(Some(rows)) => target.delete(record, key, &mut rows.builder),
+            _ => Fate::Filtered(Filtered::Tombstone),
+        })
+    }
+
+    /// Makes sure that a target reads what a key is written with.
+    fn read_key(&mut self, number: usize, key: &Key<'_>) -> Result<(), Error> {
+        if let (Key::Written { writer, .. }, Some(making)) = (key, &self.making.key)
+            && let Some(target) = self.targets.get_mut(number)
+            && !target.reads_key(*writer)
+            && let Some(KeyWriter { schema, reading, .. }) = self.key_writers.get(*writer)
+        {
+            target.add_key(*writer, self.making.key_decodings(making, reading, schema)?);
+            self.decoders += 1;
+        }
+        Ok(())
     }
 
     /// Takes the number of records since the last time that had fields which their schemas do not know, and which were left out.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow::array::{Array, ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, new_null_array};
 use arrow::compute::interleave;
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, Int32Type, Schema, SchemaRef};
 use codec::Rejected;
 use codec::columns::Columns;
 use codec::payload::Decoder;
@@ -186,6 +186,8 @@ pub(crate) struct Target {
     fields: Vec<FieldRef>,
     schema: SchemaRef,
     timestamp_required: bool,
+    /// The rows since the last batch that are records without a value, which delete the row of their key.
+    deletes: Vec<usize>,
 }
 
 impl Target {
@@ -203,7 +205,8 @@ impl Target {
         all.extend(keys.iter().flat_map(KeyLane::fields));
         all.extend(record_columns::fields());
         let schema = Arc::new(Schema::new(all));
-        Self { table, values: Lane::of(own), texts, keys, fields, schema, timestamp_required }
+        let deletes = Vec::new();
+        Self { table, values: Lane::of(own), texts, keys, fields, schema, timestamp_required, deletes }
     }
 
     /// Whether it reads a writer's payloads.
@@ -279,6 +282,41 @@ impl Target {
         Fate::Row
     }
 
+    /// Makes what deletes the row of a record's key, which has no value. What is made of the value is null in it, and whatever else
+    /// is no part of the key means nothing.
+    pub(crate) fn delete(&mut self, record: &Record<'_>, key: &Key<'_>, rows: &mut record_columns::Builder) -> Fate {
+        let timestamp_us = record.timestamp_ms().and_then(record_columns::micros);
+        if timestamp_us.is_none()
+            && let Some(rejected) = self.without_timestamp(record)
+        {
+            return Fate::Dead(rejected);
+        }
+        if !self.texts.is_empty()
+            && let Err(rejected) = self.texts.read(record.key(), record.headers())
+        {
+            return Fate::Dead(rejected);
+        }
+        if record.key().is_none() {
+            return Fate::Dead(Rejected {
+                class: codec::Class::NullKey,
+                path: "@key".to_owned(),
+                message: "the record has neither a value nor a key: there is nothing to delete".to_owned(),
+            });
+        }
+        if let Some(keys) = &mut self.keys
+            && let Err(rejected) = keys.tries(key).and_then(|()| keys.take(key, 1))
+        {
+            return Fate::Dead(rejected);
+        }
+        self.values.note(NULLS, 1);
+        self.deletes.push(rows.rows());
+        rows.row(record.offset(), timestamp_us, 0);
+        if !self.texts.is_empty() {
+            self.texts.add(1);
+        }
+        Fate::Row
+    }
+
     /// Why a record whose timestamp can't be kept is no row; none where it simply has no timestamp.
     #[cold]
     fn without_timestamp(&self, record: &Record<'_>) -> Option<Rejected> {
@@ -307,7 +345,28 @@ impl Target {
         if let Some(keys) = &mut self.keys {
             columns.extend(keys.columns()?);
         }
+        let deletes = std::mem::take(&mut self.deletes);
+        let all = rows.rows();
         columns.extend(rows.finish());
-        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+        if deletes.is_empty() {
+            return Ok(RecordBatch::try_new(self.schema.clone(), columns)?);
+        }
+        // A record that deletes has nulls in columns that are required of rows.
+        let own = self.schema.fields().len() - record_columns::fields().len();
+        let field = |(place, field): (usize, &FieldRef)| match place < own {
+            true => Arc::new(field.as_ref().clone().with_nullable(true)),
+            false => Arc::clone(field),
+        };
+        let mut fields: Vec<FieldRef> = self.schema.fields().iter().enumerate().map(field).collect();
+        fields.push(Arc::new(Field::new(record_columns::OP, record_columns::dictionary_type(), true)));
+        let mut ops = vec![None; all];
+        for row in deletes {
+            if let Some(op) = ops.get_mut(row) {
+                *op = Some(0);
+            }
+        }
+        let words = Arc::new(StringArray::from_iter_values([record_columns::DELETE]));
+        columns.push(Arc::new(DictionaryArray::<Int32Type>::new(Int32Array::from(ops), words)));
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 }

@@ -9,7 +9,7 @@ use crate::evolve::Evolved;
 use crate::history;
 use crate::intake::Intake;
 use crate::plan::Plan;
-use crate::run::{Ended, Fold};
+use crate::run::{Ended, Files, Fold};
 use crate::state::State;
 
 impl Fold {
@@ -34,7 +34,7 @@ impl Fold {
             marks: None,
             date,
         };
-        self.commit(&attempt, state, Vec::new()).await
+        self.commit(&attempt, state, Files::default()).await
     }
 
     /// Commits a state's ledger, which a person had changed, in an empty snapshot.
@@ -57,6 +57,6 @@ impl Fold {
             marks: None,
             date,
         };
-        self.commit(&attempt, state, Vec::new()).await
+        self.commit(&attempt, state, Files::default()).await
     }
 }

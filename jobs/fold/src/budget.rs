@@ -15,10 +15,10 @@ use staging::key;
 use staging::list;
 use staging::store;
 
-use crate::dedup;
 use crate::error::Error;
 use crate::intake::{Found, Intake};
 use crate::run::Fold;
+use crate::{dedup, upsert};
 
 /// Less than this is not worth a run: a budget that was halved often stays here. One object is always taken.
 const BYTES_MIN: u64 = 1024 * 1024;
@@ -131,6 +131,7 @@ impl Costs {
             // The writer keeps to its own bound.
             Mode::Append => None,
             Mode::Dedup => Some(dedup::row_bytes(table, intake)),
+            Mode::Upsert => Some(upsert::row_bytes(table, intake)),
         };
         Self { table: table.name.to_string(), row_bytes }
     }
@@ -189,7 +190,7 @@ impl Fold {
         let staged = if killed {
             let listing = list::list_all(self.store.as_ref(), &self.id, None).await?;
             let staged = listing.objects.iter().map(|object| object.size).sum::<u64>();
-            if self.pipeline.table.mode == Mode::Dedup { staged.min(full.memory_bytes) } else { staged }
+            if self.pipeline.table.mode != Mode::Append { staged.min(full.memory_bytes) } else { staged }
         } else {
             0
         };
@@ -316,7 +317,7 @@ fn first_open<'a>(
 }
 
 /// Limits an object to what lies below the offsets that wait.
-fn limit(found: &mut Found, first_open: &BTreeMap<TopicPartition, i64>) {
+pub(crate) fn limit(found: &mut Found, first_open: &BTreeMap<TopicPartition, i64>) {
     let reaches = |(at, covered): (&TopicPartition, &model::coverage::PartitionCoverage)| {
         first_open.get(at).is_some_and(|open| covered.last.offset >= *open)
     };

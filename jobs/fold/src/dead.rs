@@ -14,7 +14,7 @@ use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::{filter, filter_record_batch};
 use bytes::Bytes;
 use futures::future::try_join_all;
-use merge::dedup::Origin;
+use merge::Origin;
 use model::coordinate::TopicPartition;
 use model::id::PipelineId;
 use model::interval::Intervals;
@@ -93,6 +93,13 @@ impl Dead {
     }
 }
 
+/// What is left of an object's rows.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) fit: Vec<Admitted>,
+    pub(crate) deleting: Vec<Admitted>,
+}
+
 /// A dead row: where it is counted, its offset and ordinal, and its batch and place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place<'r> {
@@ -149,7 +156,7 @@ impl<'a> DeadRows<'a> {
     }
 
     /// The dead coordinates among those for which an object speaks, from what keeps its rows from entering. `reasons` is
-    /// by batch of rows that fit.
+    /// by batch of rows that fit, and behind them of records that delete.
     pub(crate) fn dead(&self, spoken: &BTreeMap<TopicPartition, Intervals>, rows: &Rows, reasons: &[Reasons]) -> Dead {
         let mut dead = Dead::default();
         for batch in batches(rows, reasons).filter(|batch| !batch.reasons.is_empty()) {
@@ -184,9 +191,9 @@ impl<'a> DeadRows<'a> {
         rows: Rows,
         reasons: &[Reasons],
         counted: &mut BTreeMap<TopicPartition, u64>,
-    ) -> Result<Vec<Admitted>, Error> {
+    ) -> Result<Left, Error> {
         if dead.all.is_empty() {
-            return Ok(rows.fit);
+            return Ok(Left { fit: rows.fit, deleting: rows.deleting });
         }
         self.write(found, spoken, dead, &rows, reasons).await?;
         for (at, offsets) in &dead.all {
@@ -195,11 +202,25 @@ impl<'a> DeadRows<'a> {
                 *all = all.union(offsets);
             }
         }
-        let mut left = Vec::with_capacity(rows.fit.len());
         for batch in &rows.unfit {
             take_off(counted, spoken, &batch.origin, |_| true);
         }
-        for mut batch in rows.fit {
+        Ok(Left {
+            fit: self.alive(spoken, dead, rows.fit, counted)?,
+            deleting: self.alive(spoken, dead, rows.deleting, counted)?,
+        })
+    }
+
+    /// Takes the rows of dead records out of some batches.
+    fn alive(
+        &self,
+        spoken: &BTreeMap<TopicPartition, Intervals>,
+        dead: &Dead,
+        batches: Vec<Admitted>,
+        counted: &mut BTreeMap<TopicPartition, u64>,
+    ) -> Result<Vec<Admitted>, Error> {
+        let mut left = Vec::with_capacity(batches.len());
+        for mut batch in batches {
             let mut keep = vec![true; batch.batch.num_rows()];
             for run in runs_of(spoken, &batch.origin) {
                 for row in run.rows {
@@ -237,7 +258,7 @@ impl<'a> DeadRows<'a> {
                 .to_owned(),
         });
         let reasons = |batch: &Admitted| vec![Some(Arc::clone(&reason)); batch.staged.num_rows()];
-        let reasons: Vec<Reasons> = rows.fit.iter().map(reasons).collect();
+        let reasons: Vec<Reasons> = rows.fit.iter().chain(&rows.deleting).map(reasons).collect();
         let dead = Dead { all: stale.clone(), again: BTreeMap::new() };
         self.write(found, stale, &dead, rows, &reasons).await
     }
@@ -375,10 +396,10 @@ impl<'a> DeadRows<'a> {
     }
 }
 
-/// All rows of an object: those that fit, then those that don't.
+/// All rows of an object: those that fit, records that delete, and rows that don't fit.
 fn batches<'r>(rows: &'r Rows, reasons: &'r [Reasons]) -> impl Iterator<Item = Batch<'r>> {
     const NONE: &Reasons = &Vec::new();
-    let fit = rows.fit.iter().enumerate().map(|(n, batch)| Batch {
+    let fit = rows.fit.iter().chain(&rows.deleting).enumerate().map(|(n, batch)| Batch {
         staged: &batch.staged,
         origin: &batch.origin,
         reasons: reasons.get(n).unwrap_or(NONE),
@@ -409,7 +430,8 @@ fn take_off(
 /// The values of staged rows: a letter has members of its own for where they come from.
 fn without_record_columns(staged: &RecordBatch) -> RecordBatch {
     let record = record_columns::fields();
-    let is_value = |name: &String| name != record_columns::TABLE && !record.iter().any(|field| field.name() == name);
+    let others = [record_columns::TABLE, record_columns::OP];
+    let is_value = |name: &String| !others.contains(&name.as_str()) && !record.iter().any(|field| field.name() == name);
     let fields = staged.schema_ref().fields().iter().enumerate();
     let values: Vec<usize> = fields.filter(|(_, field)| is_value(field.name())).map(|(n, _)| n).collect();
     // The positions are the batch's own.

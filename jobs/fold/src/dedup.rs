@@ -21,17 +21,18 @@ use model::interval::Intervals;
 use model::ledger::{Counts, Ledger};
 use model::mutation::{self, Mutation};
 use model::watermark::Watermark;
-use pipeline::resolved::{Late, Table};
+use pipeline::resolved::{Late, NullKeys, Table};
 use staging::dead_letter::Class;
 use table::data_file::Target;
 use table::fault::Fault;
 use table::scan::{self, Comparison, KEYS_MAX, Keys, Predicate, Request};
-use table::schema::{Strings, field_id};
+use table::schema::Strings;
 
 use crate::bind::Binding;
 use crate::dead::{Dead, Reason, Reasons};
 use crate::error::Error;
 use crate::intake::Intake;
+use crate::keys::{self, Column};
 use crate::plan::Found;
 use crate::rows::{Admitted, Run, runs_of};
 
@@ -39,17 +40,7 @@ const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// Bytes that a row takes here beside its values, at the most, told from the key's types as staged objects name them.
 pub(crate) fn row_bytes(table: &Table, intake: &Intake) -> u64 {
-    let staged = |name: &String| {
-        let mut columns = intake.objects.iter().flat_map(|found| &found.footer.columns);
-        columns.find(|column| column.name == *name).map(|column| column.data_type.as_str())
-    };
-    // Only how wide they are matters; what is not known is taken for text, which is the widest.
-    let arrow = |data_type: Option<&str>| match data_type {
-        Some("boolean" | "int" | "date") => DataType::Int32,
-        Some("long" | "time" | "timestamp" | "timestamptz" | "timestamp_ns" | "timestamptz_ns") => DataType::Int64,
-        _ => DataType::Utf8View,
-    };
-    let key: Vec<DataType> = table.primary_key.iter().map(|name| arrow(staged(name))).collect();
+    let key: Vec<DataType> = table.primary_key.iter().map(|name| keys::width(intake, name)).collect();
     Dedup::row_bytes(&key) as u64
 }
 
@@ -60,17 +51,13 @@ pub(crate) struct Candidates {
     /// Where the key columns are, in the target's schema, and their field ids.
     key: Vec<Column>,
     within: Option<Within>,
+    /// Why rows whose key has a null are dead, where they are.
+    null_key: Option<Arc<Reason>>,
     /// Why rows without an event time, and late ones, are dead.
     missing: Arc<Reason>,
     too_late: Arc<Reason>,
     held: Vec<Held>,
     counts: BTreeMap<TopicPartition, Counts>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Column {
-    place: usize,
-    field_id: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -109,16 +96,12 @@ impl Candidates {
     pub(crate) fn new(table: &Table, target: &Target, binding: &Binding, intake: &Intake) -> Result<Self, Error> {
         let name = table.name.to_string();
         let column = |column: &str| {
-            let id = column_id(binding, intake, column);
-            let fields = target.arrow_schema().fields();
-            let found = id.and_then(|id| Some((id, fields.iter().position(|field| field_id(field) == Some(id))?)));
-            let (field_id, place) = found.ok_or_else(|| Error::Stopped {
+            keys::column(target, binding, intake, column).ok_or_else(|| Error::Stopped {
                 code: "fold.dedup_column",
                 message: format!("{name} has no column for `{column}`, which its rows are compared by"),
                 remedy: "bring the column back, or change `primary_key` or `dedup_within`; nothing staged is lost"
                     .to_owned(),
-            })?;
-            Ok(Column { place, field_id })
+            })
         };
         let key = table.primary_key.iter().map(|name| column(name)).collect::<Result<Vec<_>, Error>>()?;
         let within = match &table.dedup_within {
@@ -143,8 +126,9 @@ impl Candidates {
             |class, message: &str| Arc::new(Reason { class, path: path.to_owned(), message: message.to_owned() });
         let missing = reason(Class::MissingRequired, "its event time is null");
         let too_late = reason(Class::Late, "its event time lies more than the lookback before the watermark");
+        let null_key = (table.null_keys == NullKeys::Reject).then(|| keys::null_key(table));
         let (held, counts) = (Vec::new(), BTreeMap::new());
-        Ok(Self { table: name, dedup, key, within, missing, too_late, held, counts })
+        Ok(Self { table: name, dedup, key, within, null_key, missing, too_late, held, counts })
     }
 
     /// Makes room for rows that are to come, from so many objects.
@@ -162,12 +146,16 @@ impl Candidates {
         Entered { earliest, before }
     }
 
-    /// Why rows of an object are dead, by batch: their event time is null, or late where late rows go to dead letters.
+    /// Why rows of an object are dead, by batch: a column of their key is null, where such rows are refused; or their event time is,
+    /// or late where late rows go to dead letters.
     ///
     /// # Errors
     /// [`Error::Stopped`] when the event time's column holds no times.
     pub(crate) fn judge(&self, found: &Found, entered: &Entered, batches: &[Admitted]) -> Result<Vec<Reasons>, Error> {
-        let Some(within) = self.within else { return Ok(Vec::new()) };
+        let without_key = self.null_key.as_ref().map(|reason| {
+            batches.iter().map(|rows| keys::without_key(&self.key, &rows.batch, reason)).collect::<Vec<_>>()
+        });
+        let Some(within) = self.within else { return Ok(without_key.unwrap_or_default()) };
         let dies = |time: Option<i64>| match time {
             None => Some(&self.missing),
             Some(time) if within.late == Late::DeadLetter && time < entered.earliest => Some(&self.too_late),
@@ -179,6 +167,16 @@ impl Candidates {
             let some = times.null_count() > 0
                 || within.late == Late::DeadLetter && times.values().iter().any(|time| *time < entered.earliest);
             reasons.push(if some { times.iter().map(|time| dies(time).cloned()).collect() } else { Vec::new() });
+        }
+        for (reasons, without_key) in reasons.iter_mut().zip(without_key.into_iter().flatten()) {
+            if reasons.is_empty() {
+                *reasons = without_key;
+            } else {
+                reasons
+                    .iter_mut()
+                    .zip(without_key)
+                    .for_each(|(reason, other)| *reason = other.or_else(|| reason.take()));
+            }
         }
         Ok(reasons)
     }
@@ -316,13 +314,15 @@ impl Candidates {
 
     async fn meet(&mut self, metadata: &TableMetadata, io: &FileIO) -> Result<(), Error> {
         let schema = metadata.current_schema();
-        let gone = |id: i32| self.fault(Fault::Request(format!("the table has no column of field id {id}")));
-        let name = |id: i32| schema.name_by_field_id(id).map(str::to_owned).ok_or_else(|| gone(id));
+        let name = |id: i32| keys::name(metadata, id).map_err(|fault| self.fault(fault));
         let mut columns = self.key.iter().map(|column| name(column.field_id)).collect::<Result<Vec<_>, _>>()?;
-        let mut wanted = Vec::new();
-        for (column, name) in self.key.iter().zip(&columns) {
-            wanted.extend(self.key_bounds(*column, name));
-        }
+        let few = self.dedup.distinct_keys() <= KEYS_MAX;
+        let values = if few { Some(self.dedup.keys()) } else { None }.transpose();
+        let values = values.map_err(|source| Error::Merge { table: self.table.clone(), source })?;
+        let mut wanted: Vec<Predicate> = match &values {
+            Some(values) => columns.iter().zip(values).filter_map(|(name, v)| keys::among(name, v, KEYS_MAX)).collect(),
+            None => self.key.iter().zip(&columns).filter_map(|(column, name)| self.key_bounds(*column, name)).collect(),
+        };
         if let (Some(within), Some(spans)) = (self.within, self.dedup.event_times()) {
             let event_time = name(within.event_time.field_id)?;
             let zoned = schema.field_by_id(within.event_time.field_id).is_some_and(|field| {
@@ -336,9 +336,6 @@ impl Candidates {
                 columns.push(event_time);
             }
         }
-        let few = self.dedup.distinct_keys() <= KEYS_MAX;
-        let values = if few { Some(self.dedup.keys()) } else { None }.transpose();
-        let values = values.map_err(|source| Error::Merge { table: self.table.clone(), source })?;
         let keys = values.map(|values| Keys { columns: columns.iter().take(values.len()).cloned().collect(), values });
         let request = Request {
             columns: Some(columns.clone()),
@@ -397,19 +394,4 @@ impl Candidates {
         ]);
         Some(if nulls { Predicate::Or(vec![Predicate::IsNull(name.to_owned()), between]) } else { between })
     }
-}
-
-/// The field id of the table's column that a staged column goes to: by its source, as rows are bound, so that a rename in
-/// the table leaves it the same column.
-fn column_id(binding: &Binding, intake: &Intake, column: &str) -> Option<i32> {
-    let footers = intake.objects.iter().map(|found| &found.footer);
-    let of = |footer| binding.field_id(footer, column);
-    let id = footers.filter(|footer| footer.columns.iter().any(|c| c.name == column)).find_map(of);
-    id.or_else(|| intake.objects.first().and_then(|found| of(&found.footer)))
-}
-
-/// The key columns as the table calls them now. One that is gone is left out: [`Candidates::new`] says so.
-pub(crate) fn key_names(table: &Table, metadata: &TableMetadata, binding: &Binding, intake: &Intake) -> Vec<String> {
-    let name = |column: &String| metadata.current_schema().name_by_field_id(column_id(binding, intake, column)?);
-    table.primary_key.iter().filter_map(name).map(str::to_owned).collect()
 }

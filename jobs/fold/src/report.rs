@@ -52,6 +52,9 @@ pub struct TableReport {
     pub rows_deleted: u64,
     /// Rows replaced.
     pub rows_updated: u64,
+    /// Records without effect, for there is a newer version of their key (mode `upsert`).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub superseded: u64,
     /// Rows left out as known: coordinates that had come before, and `deduplicated`.
     pub duplicates: u64,
     /// Of `duplicates`, rows whose key was there (mode `dedup`).
@@ -75,6 +78,11 @@ pub struct TableReport {
     /// Why it was not folded, where it is one of many and the others were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<TableFailure>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+const fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Why one of many tables was not folded.
@@ -153,6 +161,7 @@ impl TableReport {
             rows_added,
             rows_deleted,
             rows_updated,
+            superseded,
             duplicates,
             deduplicated,
             late,
@@ -174,6 +183,7 @@ impl TableReport {
         self.rows_added += rows_added;
         self.rows_deleted += rows_deleted;
         self.rows_updated += rows_updated;
+        self.superseded += superseded;
         self.duplicates += duplicates;
         self.deduplicated += deduplicated;
         self.late += late;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, PrimitiveArray, RecordBatch, StringViewArray};
 use arrow::compute::{filter_record_batch, not};
-use arrow::datatypes::{ArrowPrimitiveType, Field, Int32Type, Int64Type, Schema};
-use merge::dedup::Origin;
+use arrow::datatypes::{ArrowPrimitiveType, Field, Int32Type, Int64Type, Schema, SchemaRef};
+use merge::Origin;
 use model::coordinate::TopicPartition;
 use model::interval::Intervals;
 use pipeline::resolved::Table;
@@ -73,6 +73,8 @@ pub(crate) struct Unfit {
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) fit: Vec<Admitted>,
+    /// Records that delete the row of their key. Of their columns, any of which may be null, those of the key mean something.
+    pub(crate) deleting: Vec<Admitted>,
     pub(crate) unfit: Vec<Unfit>,
 }
 
@@ -127,9 +129,9 @@ pub(crate) fn admitted(
     let name = table.name.to_string();
     let is_left_out = |c: &footer::Column| bind::is_left_out(table, c) || evolved.leaves_out(footer, &name, c);
     let is_named_so = |name: &str| footer.columns.iter().any(|c| c.name == name && is_left_out(c));
-    let kept: Vec<usize> = (0..all.fields().len()).filter(|n| !is_named_so(all.field(*n).name())).collect();
-    let is_whole = kept.len() == all.fields().len();
-    let staged = Arc::new(all.project(&kept).map_err(Fault::from)?);
+    let places: Vec<usize> = (0..all.fields().len()).filter(|n| !is_named_so(all.field(*n).name())).collect();
+    let is_whole = places.len() == all.fields().len();
+    let staged = Arc::new(all.project(&places).map_err(Fault::from)?);
     let repeated = repeated(footer, &staged, is_left_out)?;
     let bound = |field: &Field, name: &str| match evolved.binding.field_id(footer, name) {
         None => field.clone(),
@@ -142,14 +144,20 @@ pub(crate) fn admitted(
     let mut fields: Vec<Field> = staged.fields().iter().map(|field| bound(field, field.name())).collect();
     fields.extend(repeated.iter().map(|(name, from)| bound(staged.field(*from), name).with_name(*name)));
     let incoming = Arc::new(Schema::new(fields));
-    let alignment = Alignment::new(&incoming, target.arrow_schema(), Match::IdOrName, &[])
-        .map_err(|fault| Error::Column(Box::new(fault)))?;
+    let onto = |schema: &SchemaRef| {
+        Alignment::new(&incoming, schema, Match::IdOrName, &[]).map_err(|fault| Error::Column(Box::new(fault)))
+    };
+    let alignment = onto(target.arrow_schema())?;
+    let deleting = match incoming.column_with_name(record_columns::OP) {
+        Some(_) => Some(onto(&Arc::new(nullable(target.arrow_schema())))?),
+        None => None,
+    };
 
     let mut all = Rows::default();
     for batch in rows {
         let mut batch = batch?;
         if !is_whole {
-            batch = batch.project(&kept).map_err(Fault::from)?;
+            batch = batch.project(&places).map_err(Fault::from)?;
         }
         if let Some(mask) = wanted.mask(&batch)? {
             batch = filter_record_batch(&batch, &mask).map_err(Fault::from)?;
@@ -159,11 +167,34 @@ pub(crate) fn admitted(
             let mut columns = batch.columns().to_vec();
             columns.extend(repeated.iter().map(|(_, from)| Arc::clone(batch.column(*from))));
             let batch = RecordBatch::try_new(Arc::clone(&incoming), columns).map_err(Fault::from)?;
-            fit(&alignment, batch, origin, &mut all)?;
+            let Some(deletes) = deleting.as_ref().map(|_| deletes(&batch)).transpose()? else {
+                fit(&alignment, batch, origin, &mut all)?;
+                continue;
+            };
+            let some = |mask: &BooleanArray| Ok::<_, Fault>((filter_record_batch(&batch, mask)?, kept(&origin, mask)?));
+            if deletes.true_count() < deletes.len() {
+                let (staged, origin) = some(&not(&deletes).map_err(Fault::from)?)?;
+                fit(&alignment, staged, origin, &mut all)?;
+            }
+            if let (Some(alignment), true) = (&deleting, deletes.true_count() > 0) {
+                let (staged, origin) = some(&deletes)?;
+                all.deleting.push(Admitted { batch: alignment.apply(&staged)?, origin, staged });
+            }
         }
     }
     wanted.into_counts(counted);
     Ok(all)
+}
+
+/// Which records of a batch delete the row of their key.
+fn deletes(batch: &RecordBatch) -> Result<BooleanArray, object::Error> {
+    let ops = text(batch, record_columns::OP)?;
+    Ok(ops.iter().map(|op| Some(op == Some(record_columns::DELETE))).collect())
+}
+
+/// The same columns, any of which may be null.
+fn nullable(schema: &Schema) -> Schema {
+    Schema::new(schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect::<Vec<_>>())
 }
 
 /// Fits a batch of rows to the table. Where a value keeps it from fitting, its rows are taken out and the others fitted.

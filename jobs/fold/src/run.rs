@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures::StreamExt;
 use iceberg::TableUpdate;
 use iceberg::io::FileIO;
-use iceberg::spec::DataFile;
 use model::clock::{Clock, Timestamp};
 use model::coordinate::TopicPartition;
 use model::failure::Kind;
@@ -24,7 +23,7 @@ use staging::store::Store;
 use table::catalog::{Catalog, Loaded, TableCreation, metadata};
 use table::data_file::{PartitionedWriter, Target};
 use table::fault::Fault;
-use table::snapshot::{self, Change, NewFile};
+use table::snapshot::{self, Change, NewFile, Operation};
 use table::{partition, schema, sort};
 
 use crate::ahead;
@@ -37,13 +36,16 @@ use crate::error::Error;
 use crate::evidence;
 use crate::evolve::{Evolved, evolve};
 use crate::intake::{self, Found, Intake};
+use crate::keys;
 use crate::many::{Beside, Given};
+use crate::ordered;
 use crate::overlap::Begun;
 use crate::pause;
 use crate::plan::{Plan, plan};
 use crate::report::{Report, TableFailure, TableReport};
-use crate::rows::{self, Rows};
+use crate::rows::{self, Admitted, Rows, runs_of};
 use crate::state::{self, State};
+use crate::upsert::{self, Upserted, Upserts};
 
 /// How often a run plans anew when others commit between its plan and its swap, or an answer is lost. Each attempt
 /// re-reads the table; a table so busy that eight in a row fail needs fewer writers, not more attempts.
@@ -97,6 +99,38 @@ pub(crate) enum Ended {
     Again,
     /// Plan again without this object.
     Damaged(String, String),
+}
+
+/// Counts records that delete, and were staged before the table's mode changed to one where nothing is deleted.
+fn pass_over(
+    admitted: &BTreeMap<TopicPartition, Intervals>,
+    deleting: &[Admitted],
+    counted: &mut BTreeMap<TopicPartition, u64>,
+    passed_over: &mut BTreeMap<TopicPartition, Counts>,
+) {
+    for run in deleting.iter().flat_map(|rows| runs_of(admitted, &rows.origin)) {
+        let records = run.rows.len() as u64;
+        if let Some(rows) = counted.get_mut(run.at) {
+            *rows = rows.saturating_sub(records);
+        }
+        passed_over.entry(run.at.clone()).or_default().superseded += records;
+    }
+}
+
+/// What decides about rows before they enter.
+enum Merging {
+    Nothing,
+    Dedup(Candidates),
+    Upsert(Upserts),
+}
+
+/// The files of a commit.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    data: Vec<NewFile>,
+    deletes: Vec<NewFile>,
+    /// Paths of files that go.
+    removed: Vec<String>,
 }
 
 impl Ended {
@@ -341,6 +375,9 @@ impl Fold {
         {
             return Ok(Ended::Damaged(key, why));
         }
+        if self.pipeline.table.mode.is_ordered() {
+            ordered::keep_contiguous(&mut intake, ledger);
+        }
         let (left, undelivered) = self.cut(&mut intake, state.as_ref(), budget).await?;
         report.objects_left = left as u64;
         report.staged_objects = intake.objects.len() as u64;
@@ -528,13 +565,13 @@ impl Fold {
         judgement: &mut Judgement,
         evolved: &Evolved,
         marks: &mut Ledger,
-    ) -> Result<Result<Vec<DataFile>, (String, String)>, Error> {
+    ) -> Result<Result<Files, (String, String)>, Error> {
         let (name, binding) = (self.pipeline.table.name.to_string(), &evolved.binding);
         let fault = |source: Fault| Error::table(name.clone(), source);
         // Bloom filters are for those who look rows up by their keys.
         let keys = match self.pipeline.table.mode {
             Mode::Append => Vec::new(),
-            Mode::Dedup => dedup::key_names(&self.pipeline.table, &state.loaded.metadata, binding, intake),
+            Mode::Dedup | Mode::Upsert => keys::names(&self.pipeline.table, &state.loaded.metadata, binding, intake),
         };
         let target =
             Target::new(&state.loaded.metadata, &keys, self.io.clone(), Arc::clone(&self.ids)).map_err(fault)?;
@@ -545,6 +582,7 @@ impl Fold {
         let rows_bytes_max = usize::try_from(rows_bytes).unwrap_or(usize::MAX);
         let mut writer = PartitionedWriter::new(Arc::clone(&target), rows_bytes_max).map_err(fault)?;
         let mut counted: BTreeMap<TopicPartition, u64> = BTreeMap::new();
+        let mut passed_over: BTreeMap<TopicPartition, Counts> = BTreeMap::new();
         let mut dead_rows = DeadRows::new(self.store.as_ref(), &self.id, &name, &state.ledger);
         // First: an object may be in memory twice otherwise.
         for (found, stale) in intake.objects.iter().zip(&judgement.stale) {
@@ -562,16 +600,28 @@ impl Fold {
         };
         let all = || intake.objects.iter().zip(&judgement.admitted);
         let wanted: Vec<_> = all().filter(|(found, admitted)| is_wanted(found, admitted)).collect();
-        let mut candidates = match self.pipeline.table.mode {
-            Mode::Dedup if !wanted.is_empty() => Some(Candidates::new(&self.pipeline.table, &target, binding, intake)?),
-            Mode::Append | Mode::Dedup => None,
+        let table = &self.pipeline.table;
+        let rows: u64 = wanted.iter().filter_map(|(found, _)| found.footer.table(&name)).map(|t| t.rows).sum();
+        // A footer may say anything; more than memory has room for does not come.
+        let most = |row_bytes: u64| usize::try_from(rows.min(rows_bytes / row_bytes)).unwrap_or(usize::MAX);
+        let mut merging = match table.mode {
+            _ if wanted.is_empty() => Merging::Nothing,
+            Mode::Append => Merging::Nothing,
+            Mode::Dedup => {
+                let mut candidates = Candidates::new(table, &target, binding, intake)?;
+                candidates.reserve(most(dedup::row_bytes(table, intake)), wanted.len());
+                Merging::Dedup(candidates)
+            }
+            Mode::Upsert => {
+                let mut upserts = Upserts::new(table, &target, binding, intake)?;
+                upserts.reserve(most(upsert::row_bytes(table, intake)), wanted.len());
+                Merging::Upsert(upserts)
+            }
         };
-        if let Some(candidates) = &mut candidates {
-            let rows: u64 = wanted.iter().filter_map(|(found, _)| found.footer.table(&name)).map(|t| t.rows).sum();
-            // A footer may say anything; more than memory has room for does not come.
-            let most = rows_bytes / dedup::row_bytes(&self.pipeline.table, intake);
-            candidates.reserve(usize::try_from(rows.min(most)).unwrap_or(usize::MAX), wanted.len());
-        }
+        let mut high_water = match &merging {
+            Merging::Upsert(upserts) => self.high_water(state, judgement, evolved, &target, upserts).await?,
+            _ => None,
+        };
         let objects = ahead::read(self.store.as_ref(), wanted.into_iter(), ahead::bytes_max(memory_bytes));
         let mut objects = Box::pin(objects);
         for (found, admitted) in all() {
@@ -593,18 +643,27 @@ impl Fold {
                 Ok(rows) => rows,
                 Err(why) => return Ok(Err((found.key.clone(), why))),
             };
-            match &mut candidates {
-                Some(candidates) => {
+            match &mut merging {
+                Merging::Upsert(upserts) => {
+                    let reasons = upserts.judge(admitted, &rows, high_water.as_mut())?;
+                    let dead = dead_rows.dead(admitted, &rows, &reasons);
+                    let left = dead_rows.bury(found, admitted, &dead, rows, &reasons, &mut counted).await?;
+                    upserts.add(admitted, left, high_water.as_mut())?;
+                }
+                Merging::Dedup(candidates) => {
                     let entered = candidates.enter(found, marks);
                     let reasons = candidates.judge(found, &entered, &rows.fit)?;
                     let dead = dead_rows.dead(admitted, &rows, &reasons);
                     candidates.see(found, admitted, &entered, &rows.fit, &dead, marks)?;
                     let left = dead_rows.bury(found, admitted, &dead, rows, &reasons, &mut counted).await?;
-                    candidates.add(found, admitted, &entered, left)?;
+                    pass_over(admitted, &left.deleting, &mut counted, &mut passed_over);
+                    candidates.add(found, admitted, &entered, left.fit)?;
                 }
-                None => {
+                Merging::Nothing => {
                     let dead = dead_rows.dead(admitted, &rows, &[]);
-                    for rows in dead_rows.bury(found, admitted, &dead, rows, &[], &mut counted).await? {
+                    let left = dead_rows.bury(found, admitted, &dead, rows, &[], &mut counted).await?;
+                    pass_over(admitted, &left.deleting, &mut counted, &mut passed_over);
+                    for rows in left.fit {
                         writer.write(rows.batch).await.map_err(fault)?;
                     }
                 }
@@ -612,28 +671,40 @@ impl Fold {
         }
         drop(objects);
         dead_rows.finish(judgement).await?;
-        if let Some(candidates) = candidates {
-            let entering = candidates.against(&state.loaded.metadata, &self.io).await?;
-            for (batch, enter) in entering.batches {
-                writer.write_some(batch, Some(&enter)).await.map_err(fault)?;
-            }
-            for (at, counts) in entering.counts {
-                if let Some(settled) = judgement.partitions.get_mut(&at) {
-                    settled.counts.add(&counts);
+        let mut upserted = Upserted::default();
+        let counts: Vec<(TopicPartition, Counts)> = match merging {
+            Merging::Dedup(candidates) => {
+                let entering = candidates.against(&state.loaded.metadata, &self.io).await?;
+                for (batch, enter) in entering.batches {
+                    writer.write_some(batch, Some(&enter)).await.map_err(fault)?;
                 }
+                entering.counts.into_iter().collect()
             }
-        } else {
-            for (at, rows) in counted {
-                if let Some(settled) = judgement.partitions.get_mut(&at) {
-                    settled.counts.rows_added = rows;
-                }
+            Merging::Upsert(upserts) => {
+                upserted = upserts.against(&state.loaded.metadata, &self.io, &target, &mut writer).await?;
+                std::mem::take(&mut upserted.counts).into_iter().collect()
+            }
+            Merging::Nothing => {
+                let added = |rows_added| Counts { rows_added, ..Counts::default() };
+                counted.into_iter().map(|(at, rows)| (at, added(rows))).collect()
+            }
+        };
+        for (at, counts) in counts.into_iter().chain(passed_over) {
+            if let Some(settled) = judgement.partitions.get_mut(&at) {
+                settled.counts.add(&counts);
             }
         }
-        Ok(Ok(writer.finish().await.map_err(fault)?))
+        let spec_id = state.loaded.metadata.default_partition_spec_id();
+        let files = writer.finish().await.map_err(fault)?;
+        Ok(Ok(Files {
+            data: files.into_iter().map(|file| NewFile { spec_id, file }).collect(),
+            deletes: upserted.delete_files,
+            removed: upserted.removed,
+        }))
     }
 
     /// The rows of an object at some coordinates, counted. Gives the reason why it is unreadable where it is.
-    fn rows_of(
+    pub(crate) fn rows_of(
         &self,
         found: &Found,
         object: Result<Object, object::Error>,
@@ -662,22 +733,24 @@ impl Fold {
     /// Settles and commits. After a certain conflict with the ledger unmoved, the files stay and only the manifest list
     /// is made anew; after an unknown outcome only a positive look-up counts, and otherwise everything starts over under
     /// new names.
-    pub(crate) async fn commit(
-        &self,
-        attempt: &Attempt<'_>,
-        mut state: State,
-        files: Vec<DataFile>,
-    ) -> Result<Ended, Error> {
+    pub(crate) async fn commit(&self, attempt: &Attempt<'_>, mut state: State, files: Files) -> Result<Ended, Error> {
         let spec_id = state.loaded.metadata.default_partition_spec_id();
-        let data_files = files.len() as u64;
+        let data_files = files.data.len() as u64;
         let paths: Vec<String> = match mutation::on(Mutation::NegativeBelieved) {
-            true => files.iter().map(|file| file.file_path().to_owned()).collect(),
+            true => files.data.iter().map(|file| file.file.file_path().to_owned()).collect(),
             false => Vec::new(),
         };
         let change = Change {
+            operation: match (files.removed.is_empty(), files.deletes.is_empty()) {
+                (true, true) => Operation::Append,
+                (true, false) => Operation::RowDelta,
+                (false, _) => Operation::Overwrite,
+            },
+            delete_files: files.deletes,
+            removed: files.removed,
             evolution: attempt.evolved.updates.clone(),
             requirements: attempt.evolved.requirements.clone(),
-            ..Change::append(files.into_iter().map(|file| NewFile { spec_id, file }).collect())
+            ..Change::append(files.data)
         };
         let written = snapshot::plan(&state.loaded, change)?.write(&self.io, self.ids.as_ref()).await?;
         let snapshot_id = written.snapshot_id();
@@ -779,6 +852,9 @@ impl Fold {
     fn counted(&self, counts: Counts) -> TableReport {
         TableReport {
             rows_added: counts.rows_added,
+            rows_updated: counts.rows_updated,
+            rows_deleted: counts.rows_deleted,
+            superseded: counts.superseded,
             duplicates: counts.duplicates + counts.deduplicated,
             deduplicated: counts.deduplicated,
             late: counts.late + counts.late_kept + counts.late_dead,

@@ -16,7 +16,7 @@ use model::interval::{Interval, Intervals};
 use model::stored::Tag;
 use model::verdict::Origin;
 use pipeline::resolved::{
-    ColumnCase, Exists, Fields, Fold as Triggers, Format, Framing, Indexes, Mode, PartitionField, Pipeline,
+    ColumnCase, Exists, Fields, Fold as Triggers, Format, Framing, Indexes, Mode, NullKeys, PartitionField, Pipeline,
     Schema as Source, Source as Topics, Staging, Table, TableName, Transform, Types, UnknownFields, Value,
 };
 use staging::footer::{Column, Footer};
@@ -49,6 +49,7 @@ mod reading;
 mod resets;
 mod rewinds;
 mod simulated;
+mod upsert;
 
 /// 2026-11-29T14:00:00Z
 const START: Timestamp = Timestamp::from_micros(1_795_960_800_000_000);
@@ -237,6 +238,8 @@ fn pipeline() -> Pipeline {
             mode: Mode::Append,
             primary_key: Vec::new(),
             dedup_within: None,
+            upsert: None,
+            null_keys: NullKeys::Match,
             partition_by: vec![PartitionField { column: "id".to_owned(), transform: Transform::Bucket(2) }],
             sort_by: Vec::new(),
             fields: Fields::All,

@@ -14,7 +14,9 @@ use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaSt
 use codec::columns;
 use codec::framing::{Beginning, Settings, Splitter};
 use codec::{avro, json, protobuf};
-use pipeline::resolved::{ColumnCase, Exists, Fields, Format, Framing, Mode, Table, TableName, Types, UnknownFields};
+use pipeline::resolved::{
+    ColumnCase, Exists, Fields, Format, Framing, Mode, NullKeys, Table, TableName, Types, UnknownFields,
+};
 
 const RECORDS: usize = 10_000;
 const ROUNDS: usize = 11;
@@ -121,6 +123,8 @@ fn table() -> Table {
         mode: Mode::Append,
         primary_key: Vec::new(),
         dedup_within: None,
+        upsert: None,
+        null_keys: NullKeys::Match,
         partition_by: Vec::new(),
         sort_by: Vec::new(),
         fields: Fields::All,

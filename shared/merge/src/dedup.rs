@@ -9,26 +9,11 @@
 //! those that [`Dedup::event_times`] covers and that have one of [`Dedup::keys`] matter) in any order, then
 //! [`Dedup::finish`].
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, PrimitiveArray, StringViewArray};
-use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, PrimitiveArray};
+use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
 
-use crate::Error;
 use crate::keys::{self, Keys};
-
-/// Where rows come from: what decides between rows of one event time. All of one length.
-#[derive(Clone, Debug)]
-pub struct Origin {
-    /// The topic of each row.
-    pub topics: StringViewArray,
-    /// Its partition.
-    pub partitions: PrimitiveArray<Int32Type>,
-    /// Its offset.
-    pub offsets: PrimitiveArray<Int64Type>,
-    /// Kafka's timestamp, in microseconds; null is lowest.
-    pub timestamps: PrimitiveArray<TimestampMicrosecondType>,
-    /// Which of its record's rows this is.
-    pub ordinals: PrimitiveArray<Int32Type>,
-}
+use crate::{Error, Origin};
 
 /// Decides which rows enter.
 #[derive(Debug)]
@@ -149,10 +134,8 @@ impl Dedup {
             (Some(_), Some(array)) => micros(array)?,
             _ => return Err(Error::Shape("event times come with a lookback, and only then")),
         };
-        let rows = origin.offsets.len();
-        let lengths = [origin.topics.len(), origin.partitions.len(), origin.timestamps.len(), origin.ordinals.len()];
-        let uneven = lengths.iter().any(|length| *length != rows) || key.iter().any(|column| column.len() != rows);
-        if uneven || (self.lookback.is_some() && event_times.len() != rows) {
+        let rows = origin.rows()?;
+        if key.iter().any(|column| column.len() != rows) || (self.lookback.is_some() && event_times.len() != rows) {
             return Err(Error::Shape("the arrays of a batch differ in length"));
         }
         u32::try_from(rows).map_err(|_| Error::TooMany)?;

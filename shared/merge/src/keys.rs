@@ -1,12 +1,14 @@
 //! Keys of rows, each distinct one numbered. Two keys are one when all their columns are, null and null included.
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::compute::take;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, Rows, SortField};
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Error;
+use crate::sieve::Sieve;
 
 /// Numbers distinct keys.
 pub(crate) struct Keys {
@@ -18,6 +20,8 @@ pub(crate) struct Keys {
     ends: Vec<usize>,
     /// Reused from batch to batch.
     rows: Option<Rows>,
+    /// Which rows are worth looking up, and how many keys there were when it was made; made when it is first asked.
+    sieve: Option<(Option<Sieve>, usize)>,
 }
 
 impl std::fmt::Debug for Keys {
@@ -36,6 +40,7 @@ impl Keys {
             bytes: Vec::new(),
             ends: Vec::new(),
             rows: None,
+            sieve: None,
         })
     }
 
@@ -92,6 +97,30 @@ impl Keys {
 
     /// The number of each row's key, where it has one.
     pub(crate) fn look_up(&mut self, columns: &[ArrayRef], mut each: impl FnMut(usize, u32)) -> Result<(), Error> {
+        if self.sieve.as_ref().is_none_or(|(_, keys)| *keys != self.len()) {
+            self.sieve = Some((Sieve::new(&self.columns()?), self.len()));
+        }
+        let Some((Some(sieve), _)) = &mut self.sieve else { return self.find(columns, each) };
+        let mut passing: Vec<u32> = Vec::new();
+        sieve.pass(columns, |row| passing.extend(u32::try_from(row)));
+        let rows = columns.first().map_or(0, |column| column.len());
+        // Where most pass there is nothing to be saved.
+        if passing.len() * 2 > rows {
+            return self.find(columns, each);
+        }
+        if passing.is_empty() {
+            return Ok(());
+        }
+        let places = UInt32Array::from(passing);
+        let some = columns.iter().map(|column| take(column, &places, None)).collect::<Result<Vec<_>, _>>()?;
+        self.find(&some, |row, number| {
+            if let Some(row) = places.values().get(row) {
+                each(*row as usize, number);
+            }
+        })
+    }
+
+    fn find(&mut self, columns: &[ArrayRef], mut each: impl FnMut(usize, u32)) -> Result<(), Error> {
         let rows = self.encode(columns)?;
         for (at, row) in rows.iter().enumerate() {
             let key = row.data();

@@ -42,6 +42,12 @@ pub struct Counts {
     /// Rows removed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rows_deleted: u64,
+    /// Records that removed rows, or marked them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub deletes: u64,
+    /// Records without effect, for there is a newer version of their key, in the table or in the same fold (ordered modes).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub superseded: u64,
     /// Records that made no row by choice, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub filtered: BTreeMap<Filtered, u64>,
@@ -86,6 +92,8 @@ impl Counts {
         sum(&mut self.rows_added, other.rows_added);
         sum(&mut self.rows_updated, other.rows_updated);
         sum(&mut self.rows_deleted, other.rows_deleted);
+        sum(&mut self.deletes, other.deletes);
+        sum(&mut self.superseded, other.superseded);
         for (reason, n) in &other.filtered {
             sum(self.filtered.entry(*reason).or_default(), *n);
         }

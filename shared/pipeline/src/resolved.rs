@@ -190,6 +190,72 @@ pub enum Mode {
     Append,
     /// A row is inserted unless a row of its key is there.
     Dedup,
+    /// The newest version of each key stays.
+    Upsert,
+}
+
+impl Mode {
+    /// Whether rows change what is there, so that they have to come in order.
+    #[must_use]
+    pub const fn is_ordered(self) -> bool {
+        matches!(self, Self::Upsert)
+    }
+}
+
+/// What tells versions of a key apart, in mode `upsert`, and how the older one goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upsert {
+    /// Columns of the table: the greater values are the newer version, nulls are lowest. Without any, and between equal ones, what
+    /// came later is newer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order_by: Vec<String>,
+    /// How rows of the table are removed.
+    #[serde(default)]
+    pub write: Write,
+    /// What a record without a value does to the row of its key.
+    #[serde(default)]
+    pub deletes: Deletes,
+}
+
+/// What deletes do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deletes {
+    /// The row goes.
+    #[default]
+    Hard,
+    /// Nothing: they are counted as filtered.
+    Ignore,
+}
+
+/// How rows of a table's files are removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Write {
+    /// By whichever is cheaper, file by file: see the other two.
+    #[default]
+    Auto,
+    /// A delete file says which rows are gone; readers leave them out.
+    MergeOnRead,
+    /// The file is written anew without them.
+    CopyOnWrite,
+}
+
+/// What happens to rows of which a key column is null.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NullKeys {
+    /// They are rows of a key like others: null equals null.
+    #[default]
+    Match,
+    /// They go to dead letters.
+    Reject,
+}
+
+impl NullKeys {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Which rows of a key are one, in mode `dedup`: those whose event times lie close together.
@@ -318,6 +384,12 @@ pub struct Table {
     /// Mode `dedup`: within which time rows of a key are one; without it, in the whole table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedup_within: Option<DedupWithin>,
+    /// Mode `upsert`: there exactly in this mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upsert: Option<Upsert>,
+    /// What happens to rows of which a key column is null.
+    #[serde(default, skip_serializing_if = "NullKeys::is_default")]
+    pub null_keys: NullKeys,
     /// The partition spec, in order.
     pub partition_by: Vec<PartitionField>,
     /// The sort order, in order.
@@ -408,6 +480,25 @@ pub enum Pii {
     Drop,
 }
 
+impl Table {
+    /// The first column of the key that is not made of records' keys, without which a record that has no value does not say which
+    /// row it deletes.
+    #[must_use]
+    pub fn beside_record_key(&self) -> Option<&str> {
+        let of_key = |name: &&String| {
+            let declared = self.columns.iter().find(|column| column.name == **name);
+            declared.is_some_and(|column| matches!(column.from, From::Key | From::KeyField(_)))
+        };
+        self.primary_key.iter().find(|name| !of_key(name)).map(String::as_str)
+    }
+
+    /// Whether a record without a value deletes the row of its key.
+    #[must_use]
+    pub fn takes_deletes(&self) -> bool {
+        self.upsert.as_ref().is_some_and(|upsert| upsert.deletes != Deletes::Ignore)
+    }
+}
+
 impl Source {
     /// Whether a topic is one of this source's.
     #[must_use]
@@ -470,6 +561,7 @@ impl Pipeline {
             mode: Mode::Append,
             primary_key: Vec::new(),
             dedup_within: None,
+            upsert: None,
             partition_by: Vec::new(),
             sort_by: Vec::new(),
             fields: Fields::Listed,

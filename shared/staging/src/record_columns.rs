@@ -8,6 +8,7 @@
 //! | `_kafka_timestamp` | microseconds, UTC | where the record has no timestamp |
 //! | `_ingested_at` | microseconds, UTC: the first instant of the object's minute | never |
 //! | `_ordinal` | 32-bit integer: which of its record's rows this is, from 0 | never |
+//! | `_op` | dictionary of 32-bit indices into UTF-8: `d` where the record deletes the row of its key; only in objects that have such a record | where the record is a row |
 
 use std::sync::Arc;
 
@@ -32,6 +33,11 @@ pub const TIMESTAMP: &str = "_kafka_timestamp";
 pub const INGESTED_AT: &str = "_ingested_at";
 /// Which of its record's rows this is.
 pub const ORDINAL: &str = "_ordinal";
+
+/// What a record does, where it is not a row: see [`DELETE`].
+pub const OP: &str = "_op";
+/// The record deletes the row of its key. Of its columns those of the key alone mean something.
+pub const DELETE: &str = "d";
 
 /// UTC, as Arrow names a zone that Parquet and Iceberg call "adjusted to UTC".
 pub const UTC: &str = "UTC";

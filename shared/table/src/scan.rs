@@ -26,6 +26,7 @@ use iceberg::spec::{
     ManifestList, PartitionSpec, PartitionSpecRef, PrimitiveLiteral, Schema, SchemaRef, Snapshot, Struct,
     TableMetadata, Transform,
 };
+use roaring::RoaringTreemap;
 use tokio::sync::Semaphore;
 
 use crate::fault::Fault;
@@ -91,6 +92,8 @@ pub struct FileTask {
     fills: Vec<Fill>,
     /// Bytes that one of its row groups takes in the columns to be read, about.
     group_bytes: u64,
+    /// Its row groups.
+    groups: u64,
 }
 
 impl FileTask {
@@ -107,12 +110,24 @@ impl FileTask {
             equality: Vec::new(),
             fills: Vec::new(),
             group_bytes: 0,
+            groups: 1,
         }
     }
 
     /// The paths of delete files of positions that may hold for it.
     pub fn delete_files(&self) -> impl Iterator<Item = &str> {
         self.deletes.iter().map(|deletes| deletes.path())
+    }
+
+    /// How many of its rows those name that are about it alone. Two may name the same row.
+    #[must_use]
+    pub fn rows_deleted_max(&self) -> u64 {
+        self.deletes.iter().filter(|deletes| deletes.is_of_one()).map(|deletes| deletes.count()).sum()
+    }
+
+    /// Those of them that are about it alone.
+    pub fn own_delete_files(&self) -> impl Iterator<Item = &str> {
+        self.deletes.iter().filter(|deletes| deletes.is_of_one()).map(|deletes| deletes.path())
     }
 }
 
@@ -310,6 +325,7 @@ impl Plan {
                     equality: equality.of(spec.spec_id(), file, sequence_number),
                     fills: fills(spec, file),
                     group_bytes: self.group_bytes(file),
+                    groups: groups(file),
                 });
             } else {
                 self.files_pruned += 1;
@@ -322,7 +338,7 @@ impl Plan {
         let sizes = file.column_sizes();
         let of_columns = self.schema.field_id_to_fields().keys().filter_map(|id| sizes.get(id)).sum();
         let bytes = if sizes.is_empty() { file.file_size_in_bytes() } else { of_columns };
-        bytes / file.split_offsets().map_or(1, |offsets| offsets.len().max(1) as u64)
+        bytes / groups(file)
     }
 
     /// Reads one file, row groups that can't match left out.
@@ -341,6 +357,7 @@ impl Plan {
             wanted: self.wanted.clone(),
             counters: Arc::clone(&self.counters),
             located,
+            rows: read::Rows::All,
         }
     }
 
@@ -365,25 +382,63 @@ impl Plan {
         self.unordered(file_io, true).map_ok(located).boxed()
     }
 
-    fn unordered(&self, file_io: &FileIO, located: bool) -> BoxStream<'static, Result<(usize, read::Piece), Fault>> {
-        let room = Arc::new(Semaphore::new(FILES_KIB_AT_ONCE as usize));
-        let (files, reading, file_io) = (self.files.clone(), self.reading(located), file_io.clone());
-        let streams = stream::iter(files.into_iter().enumerate()).map(move |(place, task)| {
-            let kib = u32::try_from(task.group_bytes / 1024).unwrap_or(u32::MAX).clamp(1, FILES_KIB_AT_ONCE);
-            let room = Arc::clone(&room).acquire_many_owned(kib);
-            let opened = read::open(file_io.clone(), task, reading.clone());
-            let rows = async move {
-                // Nobody closes the semaphore; the room is given back when the file's stream is dropped.
-                let room = room.await;
-                let rows = opened.await?;
-                Ok::<_, Fault>(rows.map_ok(move |piece| {
-                    let _held = &room;
-                    (place, piece)
-                }))
-            };
-            stream::once(rows).try_flatten().boxed()
+    /// The same files with other columns: what is looked for by few columns is read in more of them where it is found.
+    ///
+    /// # Errors
+    /// [`Fault::Request`] for a column that is not there.
+    pub fn with_columns(&self, metadata: &TableMetadata, columns: Option<&[String]>) -> Result<Self, Fault> {
+        let schema = Arc::new(projected(metadata.current_schema(), columns)?);
+        // Not told by column any more: all of a file at the most.
+        let files = self.files.iter().map(|file| FileTask { group_bytes: file.bytes / file.groups, ..file.clone() });
+        Ok(Self {
+            arrow_schema: arrow_schema(&schema, self.strings)?,
+            schema,
+            files: files.collect(),
+            predicate: Bound::All,
+            wanted: None,
+            ..self.clone()
+        })
+    }
+
+    /// Rows of some files (by their places in [`Plan::files`]) at these positions, ascending and each once, a few files at a time.
+    /// Deleted ones do not come.
+    #[must_use]
+    pub fn execute_at(
+        &self,
+        file_io: &FileIO,
+        rows: impl IntoIterator<Item = (usize, Vec<i64>)>,
+    ) -> BoxStream<'static, Result<Located, Fault>> {
+        self.of_files(file_io, rows, read::Rows::Only)
+    }
+
+    /// All rows of some files but those at these positions; else as [`Plan::execute_at`].
+    #[must_use]
+    pub fn execute_without(
+        &self,
+        file_io: &FileIO,
+        rows: impl IntoIterator<Item = (usize, Vec<i64>)>,
+    ) -> BoxStream<'static, Result<Located, Fault>> {
+        self.of_files(file_io, rows, read::Rows::Without)
+    }
+
+    fn of_files(
+        &self,
+        file_io: &FileIO,
+        rows: impl IntoIterator<Item = (usize, Vec<i64>)>,
+        wanted: fn(Arc<RoaringTreemap>) -> read::Rows,
+    ) -> BoxStream<'static, Result<Located, Fault>> {
+        let positions = |rows: Vec<i64>| rows.into_iter().filter_map(|row| u64::try_from(row).ok()).collect();
+        let files = rows.into_iter().filter_map(|(place, rows)| {
+            let rows = wanted(Arc::new(positions(rows)));
+            Some((place, self.files.get(place)?.clone(), read::Reading { rows, ..self.reading(true) }))
         });
-        streams.flatten_unordered(FILES_AT_ONCE).boxed()
+        let located = |(file, read::Piece { batch, positions })| Located { file, batch, positions };
+        at_once(file_io.clone(), files.collect()).map_ok(located).boxed()
+    }
+
+    fn unordered(&self, file_io: &FileIO, located: bool) -> BoxStream<'static, Result<(usize, read::Piece), Fault>> {
+        let files = self.files.iter().cloned().enumerate().map(|(place, task)| (place, task, self.reading(located)));
+        at_once(file_io.clone(), files.collect())
     }
 
     /// What reading this plan's files has left out so far.
@@ -397,6 +452,34 @@ impl Plan {
     pub fn rows(&self) -> u64 {
         self.files.iter().map(|file| file.rows).sum()
     }
+}
+
+/// Reads files a few at a time, each piece with its file's place.
+fn at_once(
+    file_io: FileIO,
+    files: Vec<(usize, FileTask, read::Reading)>,
+) -> BoxStream<'static, Result<(usize, read::Piece), Fault>> {
+    let room = Arc::new(Semaphore::new(FILES_KIB_AT_ONCE as usize));
+    let streams = stream::iter(files).map(move |(place, task, reading)| {
+        let kib = u32::try_from(task.group_bytes / 1024).unwrap_or(u32::MAX).clamp(1, FILES_KIB_AT_ONCE);
+        let room = Arc::clone(&room).acquire_many_owned(kib);
+        let opened = read::open(file_io.clone(), task, reading);
+        let rows = async move {
+            // Nobody closes the semaphore; the room is given back when the file's stream is dropped.
+            let room = room.await;
+            let rows = opened.await?;
+            Ok::<_, Fault>(rows.map_ok(move |piece| {
+                let _held = &room;
+                (place, piece)
+            }))
+        };
+        stream::once(rows).try_flatten().boxed()
+    });
+    streams.flatten_unordered(FILES_AT_ONCE).boxed()
+}
+
+fn groups(file: &DataFile) -> u64 {
+    file.split_offsets().map_or(1, |offsets| offsets.len().max(1) as u64)
 }
 
 /// A column that a file lacks has the value of its identity partition field, where there is one (the specification's

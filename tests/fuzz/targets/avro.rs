@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use codec::avro::{Decoder, Schema};
 use codec::columns;
 use libfuzzer_sys::fuzz_target;
-use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, Table, TableName, Types, UnknownFields};
+use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, NullKeys, Table, TableName, Types, UnknownFields};
 
 /// Every type there is.
 const WRITER: &str = include_str!("../schemas/every.avsc");
@@ -67,6 +67,8 @@ fn table() -> Table {
         mode: Mode::Append,
         primary_key: Vec::new(),
         dedup_within: None,
+        upsert: None,
+        null_keys: NullKeys::Match,
         partition_by: Vec::new(),
         sort_by: Vec::new(),
         fields: Fields::All,

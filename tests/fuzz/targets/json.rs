@@ -12,8 +12,8 @@ use codec::json::{Decoder, Schema};
 use codec::{Class, Rejected};
 use libfuzzer_sys::fuzz_target;
 use pipeline::resolved::{
-    ColumnCase, ColumnDeclaration, Exists, Fields, Fold, Format, Framing, From, Indexes, Mode, Pipeline, Source, Staging, Table,
-    TableName, Types, UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, Exists, Fields, Fold, Format, Framing, From, Indexes, Mode, NullKeys, Pipeline, Source, Staging,
+    Table, TableName, Types, UnknownFields, Value,
 };
 
 /// Every kind of value there is.
@@ -112,6 +112,8 @@ fn table(unknown_fields: UnknownFields) -> Table {
         mode: Mode::Append,
         primary_key: Vec::new(),
         dedup_within: None,
+        upsert: None,
+        null_keys: NullKeys::Match,
         partition_by: Vec::new(),
         sort_by: Vec::new(),
         fields: Fields::All,

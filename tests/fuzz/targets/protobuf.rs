@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use codec::columns;
 use codec::protobuf::{Decoder, schema};
 use libfuzzer_sys::fuzz_target;
-use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, Table, TableName, Types, UnknownFields};
+use pipeline::resolved::{ColumnCase, Exists, Fields, Mode, NullKeys, Table, TableName, Types, UnknownFields};
 use prost_reflect::{DynamicMessage, Kind, MessageDescriptor};
 
 /// Every kind of field there is, proto3 and what proto2 adds to it.
@@ -122,6 +122,8 @@ fn table() -> Table {
         mode: Mode::Append,
         primary_key: Vec::new(),
         dedup_within: None,
+        upsert: None,
+        null_keys: NullKeys::Match,
         partition_by: Vec::new(),
         sort_by: Vec::new(),
         fields: Fields::All,

@@ -426,5 +426,6 @@ const fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Append => "append",
         Mode::Dedup => "dedup",
+        Mode::Upsert => "upsert",
     }
 }

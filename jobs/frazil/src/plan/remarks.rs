@@ -3,7 +3,7 @@
 use pipeline::Fault;
 use pipeline::environment::{Environment, Start};
 use pipeline::partition;
-use pipeline::resolved::{Late, Mode, PartitionField, Pipeline, Transform};
+use pipeline::resolved::{Late, Mode, PartitionField, Pipeline, Table, Transform, Write};
 use pipeline::types::Type;
 use serde::Serialize;
 
@@ -109,10 +109,10 @@ impl<'a> Remarks<'a> {
         }
     }
 
-    /// What mode `dedup` has to read.
+    /// What modes that look keys up have to read.
     fn lookups(&mut self) {
         let table = &self.pipeline().table;
-        if table.mode != Mode::Dedup {
+        if table.mode == Mode::Append {
             return;
         }
         let keyed = table.partition_by.iter().any(|field| table.primary_key.contains(&field.column));
@@ -122,6 +122,18 @@ impl<'a> Remarks<'a> {
                 "plan.key_not_in_partition",
                 format!("no partition field is of the key ({key}): a key may be in every partition, and is looked for in all"),
             );
+        }
+        if table.mode == Mode::Upsert {
+            if let (true, Some(column)) = (table.takes_deletes(), table.beside_record_key()) {
+                self.add(
+                    "plan.deletes_without_key",
+                    format!(
+                        "records without a value delete the row of their key, and go to dead letters as long as `{column}` is not made \
+                         of it: `{column} = \"@key.{column}\"` with [key], or `deletes = \"ignore\"`"
+                    ),
+                );
+            }
+            return;
         }
         let Some(within) = &table.dedup_within else {
             self.add(
@@ -263,10 +275,29 @@ impl<'a> Remarks<'a> {
     }
 }
 
+fn upserted(table: &Table) -> String {
+    let upsert = table.upsert.clone().unwrap_or_default();
+    let newer = match upsert.order_by.as_slice() {
+        [] => "the one of the later record".to_owned(),
+        order => format!("the one of the greater ({}), and of equal ones that of the later record", order.join(", ")),
+    };
+    let removed = match upsert.write {
+        Write::MergeOnRead => "go by position delete files",
+        Write::CopyOnWrite => "go by writing their files anew",
+        Write::Auto => "go by position delete files, and where many of a file's rows go, by writing it anew",
+    };
+    format!(
+        "of the rows of one ({}) the newest stays: {newer}; old rows {removed}; of the table those files are read that partitions, \
+         bounds and bloom filters of the key do not rule out",
+        table.primary_key.join(", ")
+    )
+}
+
 /// What a fold does with rows, in a sentence.
 pub(crate) fn merge(pipeline: &Pipeline) -> String {
     let table = &pipeline.table;
     match (table.mode, &table.dedup_within) {
+        (Mode::Upsert, _) => upserted(table),
         (Mode::Append, _) => "every row is inserted; nothing of the table is read".to_owned(),
         (Mode::Dedup, None) => format!(
             "a row is inserted unless a row of the same ({}) is in the fold or anywhere in the table; of the table those files are \

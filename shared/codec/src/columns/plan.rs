@@ -99,6 +99,7 @@ pub(super) fn laid_out_by<'t>(tables: impl IntoIterator<Item = &'t Table>) -> BT
         names.extend(table.partition_by.iter().map(|field| field.column.as_str()));
         names.extend(table.sort_by.iter().map(|field| field.column.as_str()));
         names.extend(table.dedup_within.iter().map(|within| within.column.as_str()));
+        names.extend(table.upsert.iter().flat_map(|upsert| &upsert.order_by).map(String::as_str));
     }
     names
 }
@@ -933,6 +934,21 @@ impl<'a> Planner<'a> {
                     data_type @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. } | Type::Float | Type::Double),
                 ) => {
                     self.fault(place, format!("`{column}` is {data_type}, which can't be a key"));
+                }
+                Ok(_) => {}
+            }
+        }
+        for (n, column) in table.upsert.iter().flat_map(|upsert| &upsert.order_by).enumerate() {
+            let place = format!("table.order_by[{n}]");
+            let whole = columns.columns.iter().any(|c| c.name == *column)
+                || RECORD_COLUMNS.iter().any(|(name, ..)| name == column);
+            match layout_column(table, columns, column) {
+                Err(message) => self.missing(place, column, message),
+                Ok(_) if !whole => {
+                    self.fault(place, format!("`{column}` lies within a column: declare a column for it"));
+                }
+                Ok(data_type @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. })) => {
+                    self.fault(place, format!("`{column}` is {data_type}, which has no order"));
                 }
                 Ok(_) => {}
             }

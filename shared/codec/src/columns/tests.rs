@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
     ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Format, Framing, From, Indexes, Late, Mode,
-    Pii, RecordField, Schema, Table, TableName, Types, UnknownFields, Value,
+    NullKeys, Pii, RecordField, Schema, Table, TableName, Types, UnknownFields, Value,
 };
 use pipeline::types::Type;
 use prost_reflect::MessageDescriptor;
@@ -20,6 +20,8 @@ pub(crate) fn table() -> Table {
         mode: Mode::Append,
         primary_key: Vec::new(),
         dedup_within: None,
+        upsert: None,
+        null_keys: NullKeys::Match,
         partition_by: Vec::new(),
         sort_by: Vec::new(),
         fields: Fields::All,

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Int32Array, Int64Array, StringViewArray, TimestampMicrosecondArray};
+use arrow::datatypes::Int64Type;
 use proptest::prelude::*;
 
 use super::*;

@@ -11,8 +11,8 @@ use crate::path;
 use crate::quantity;
 use crate::reader::{Reader, Text};
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, From, Late, Mode, PartitionField, Pii, SortField,
-    Staging, Table, TableName, Transform, Types, UnknownFields,
+    ColumnCase, ColumnDeclaration, DedupWithin, Deletes, Exists, Fields, From, Late, Mode, NullKeys, PartitionField,
+    Pii, SortField, Staging, Table, TableName, Transform, Types, UnknownFields, Upsert, Write,
 };
 use crate::route::{self, Refused, Route};
 use crate::sort;
@@ -60,9 +60,11 @@ pub(super) fn read<'t>(
     let block = Block { section, name: "table" };
     let primary_key = primary_key(reader, &block, &known);
     let dedup_within = dedup_within(reader, &block, &known, mode);
-    if mode == Mode::Dedup && section.get("primary_key").is_none_or(|entry| entry.is_empty_array()) {
-        no_key(reader, section);
+    if mode != Mode::Append && section.get("primary_key").is_none_or(|entry| entry.is_empty_array()) {
+        no_key(reader, section, mode);
     }
+    let upsert = upsert(reader, &block, &known, mode, None);
+    let null_keys = null_keys(reader, section, mode);
     let partition_by = partition_by(reader, &block, &known);
     let sort_by = sort_by(reader, &block, &known);
     let properties = properties::read(reader, section, staging);
@@ -72,6 +74,8 @@ pub(super) fn read<'t>(
         mode,
         primary_key,
         dedup_within,
+        upsert,
+        null_keys,
         partition_by,
         sort_by,
         fields,
@@ -134,13 +138,17 @@ pub(super) fn differing<'t>(
         table.primary_key = primary_key(reader, &block, &known);
     }
     match table.mode {
-        Mode::Append if !says("dedup_within") => table.dedup_within = None,
+        Mode::Append | Mode::Upsert if !says("dedup_within") => table.dedup_within = None,
         mode if says("dedup_within") => table.dedup_within = dedup_within(reader, &block, &known, mode),
         _ => {}
     }
     let has_no_key = section.get("primary_key").map_or(others.primary_key.is_empty(), |entry| entry.is_empty_array());
-    if table.mode == Mode::Dedup && has_no_key {
-        no_key(reader, section);
+    if table.mode != Mode::Append && has_no_key {
+        no_key(reader, section, table.mode);
+    }
+    table.upsert = upsert(reader, &block, &known, table.mode, others.upsert.as_ref());
+    if says("null_keys") {
+        table.null_keys = null_keys(reader, section, table.mode);
     }
     if says("partition_by") {
         table.partition_by = partition_by(reader, &block, &known);
@@ -160,13 +168,88 @@ struct Block<'t, 'n> {
 }
 
 fn mode<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Mode {
-    let here = [("append", Mode::Append), ("dedup", Mode::Dedup)];
-    choice(reader, section, "mode", &here, &["upsert", "changelog", "mirror"])
+    let here = [("append", Mode::Append), ("dedup", Mode::Dedup), ("upsert", Mode::Upsert)];
+    choice(reader, section, "mode", &here, &["changelog", "mirror"])
 }
 
-fn no_key<'t>(reader: &mut Reader<'t>, section: Section<'t>) {
+fn no_key<'t>(reader: &mut Reader<'t>, section: Section<'t>, mode: Mode) {
     let at = section.get("mode").map_or(section.at, |entry| entry.value_at());
-    reader.fault(at, code::MISSING, "`mode = \"dedup\"` needs a `primary_key`");
+    let mode = if mode == Mode::Upsert { "upsert" } else { "dedup" };
+    reader.fault(at, code::MISSING, format!("`mode = \"{mode}\"` needs a `primary_key`"));
+}
+
+fn null_keys<'t>(reader: &mut Reader<'t>, section: Section<'t>, mode: Mode) -> NullKeys {
+    if let (Mode::Append, Some(entry)) = (mode, section.get("null_keys")) {
+        reader.fault(
+            entry.key_at,
+            code::INVALID,
+            "`null_keys` belongs to modes that compare keys, which `append` does not",
+        );
+    }
+    choice(reader, section, "null_keys", &[("match", NullKeys::Match), ("reject", NullKeys::Reject)], &[])
+}
+
+/// What is said of versions; of one of many tables what is not said is as it is for the `others`.
+fn upsert<'t>(
+    reader: &mut Reader<'t>,
+    block: &Block<'t, '_>,
+    known: &Known<'_>,
+    mode: Mode,
+    others: Option<&Upsert>,
+) -> Option<Upsert> {
+    let said = ["order_by", "write", "deletes"].into_iter().filter_map(|key| Some((key, block.section.get(key)?)));
+    if mode != Mode::Upsert {
+        for (key, entry) in said {
+            let message = format!("`{key}` belongs to `mode = \"upsert\"`");
+            reader.fault(entry.key_at, code::INVALID, message);
+        }
+        return None;
+    }
+    if !known.record_columns {
+        let at = block.section.get("record_columns").or_else(|| block.section.get("mode"));
+        let message = "`mode = \"upsert\"` needs `record_columns`: they say which of two versions came later";
+        reader.fault(at.map_or(block.section.at, |entry| entry.value_at()), code::INVALID, message);
+    }
+    let mut upsert = others.cloned().unwrap_or_default();
+    if block.section.get("order_by").is_some() {
+        upsert.order_by = order_by(reader, block, known);
+    }
+    if block.section.get("write").is_some() {
+        let here =
+            [("auto", Write::Auto), ("merge-on-read", Write::MergeOnRead), ("copy-on-write", Write::CopyOnWrite)];
+        upsert.write = choice(reader, block.section, "write", &here, &[]);
+    }
+    if block.section.get("deletes").is_some() {
+        let here = [("hard", Deletes::Hard), ("ignore", Deletes::Ignore)];
+        upsert.deletes = choice(reader, block.section, "deletes", &here, &["soft"]);
+    }
+    Some(upsert)
+}
+
+fn order_by<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known<'_>) -> Vec<String> {
+    let mut order: Vec<String> = Vec::new();
+    for text in reader.texts(block.section, "order_by") {
+        let column = match path::parse(&text.value) {
+            Ok(path) => path.join("."),
+            Err(wrong) => {
+                reader.wrong(&text, &wrong);
+                continue;
+            }
+        };
+        known.check(reader, &text, &column);
+        let data_type = known.declared(&column).and_then(|c| c.data_type.as_ref());
+        if let Some(nested @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. })) = data_type {
+            let message = format!("`{column}` has the type `{nested}`, which has no order");
+            reader.fault(text.at, code::INVALID, message);
+        }
+        if order.contains(&column) {
+            reader.fault(text.at, code::DUPLICATE, format!("the column `{column}` is there twice"));
+        } else {
+            reader.items.push((format!("{}.order_by[{}]", block.name, order.len()), text.at));
+            order.push(column);
+        }
+    }
+    order
 }
 
 /// Where a column is declared that has the name of the one for unknown fields, whatever its case.

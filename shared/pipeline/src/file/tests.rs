@@ -9,9 +9,9 @@ use crate::environment::Registry;
 use crate::expectation::{Expectations, Literal};
 use crate::partition;
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Exists, Fields, Filter, Fold, Format, Framing, From, Indexes, Late,
-    Mode, Pii, RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types, Unit,
-    UnknownFields, Value,
+    ColumnCase, ColumnDeclaration, DedupWithin, Deletes, Exists, Fields, Filter, Fold, Format, Framing, From, Indexes,
+    Late, Mode, NullKeys, Pii, RecordField, Schema, SortField, Source, Staging, Table, TableName, Transform, Types,
+    Unit, UnknownFields, Upsert, Value, Write,
 };
 use crate::schema::tests::of_pipeline;
 use crate::types::Type;
@@ -148,6 +148,8 @@ retention = "9d"
             mode: Mode::Append,
             primary_key: strings(&["employee_id", "start_date"]),
             dedup_within: None,
+            upsert: None,
+            null_keys: NullKeys::Match,
             partition_by: ["bucket(8, employee_id)", "hour(start_date)", "team"]
                 .map(|text| partition::parse(text).unwrap())
                 .into(),
@@ -851,4 +853,40 @@ fn keys_are_read_where_columns_are_made_of_their_fields() {
     check(&with("explode = \"a\""), &["10:1 unknown_key `explode`"]);
     check(&with("schema = { avsc = \"x\" }"), &["10:12 invalid no schema of `format = \"json\"`"]);
     check(&format!("{SOURCE}{VALUE}{key}{TABLE}[table.columns]\nid = \"@key.\""), &["13:12 invalid name"]);
+}
+
+#[test]
+fn what_belongs_to_upsert_is_said_of_it_alone() {
+    table("mode = \"upsert\"", &["3:8 missing needs a `primary_key`"]);
+    let key = "primary_key = [\"a\"]";
+    let upsert = format!("mode = \"upsert\"\n{key}");
+    table(&format!("{upsert}\norder_by = [\"at\", \"at\"]"), &["5:19 duplicate there twice"]);
+    table(&format!("{upsert}\nwrite = \"merge\""), &["5:9 invalid merge-on-read"]);
+    table(&format!("{upsert}\nrecord_columns = false"), &["5:18 invalid which of two versions came later"]);
+    table(
+        &format!("{upsert}\norder_by = [\"x\"]\n[table.columns]\nx = {{ type = \"list<int>\" }}"),
+        &["5:13 invalid no order"],
+    );
+    table(
+        &format!("mode = \"dedup\"\n{key}\norder_by = [\"at\"]\nwrite = \"auto\"\ndeletes = \"hard\""),
+        &["5:1 invalid `mode = \"upsert\"`", "6:1 invalid belongs to", "7:1 invalid belongs to"],
+    );
+    table("null_keys = \"reject\"", &["3:1 invalid compare keys"]);
+    let pipeline = parse_named(&format!(
+        "[source]\ntopics = [\"x.*\"]\n{VALUE}[table]\nname = \"db.{{topic}}\"\nmode = \"upsert\"\n{key}\norder_by = [\"at\"]\n\
+         write = \"merge-on-read\"\n[tables.one]\norder_by = []\nnull_keys = \"reject\"\n[tables.two]\nmode = \"append\"\n\
+         [tables.three]\ndeletes = \"ignore\"\n"
+    ))
+    .unwrap();
+    let of = |name: &str| pipeline.settings(name);
+    let upsert = |order: &[&str], deletes| Upsert {
+        order_by: order.iter().map(|name| (*name).to_owned()).collect(),
+        write: Write::MergeOnRead,
+        deletes,
+    };
+    assert_eq!(of("other").upsert, Some(upsert(&["at"], Deletes::Hard)));
+    assert_eq!((of("one").upsert.clone(), of("one").null_keys), (Some(upsert(&[], Deletes::Hard)), NullKeys::Reject));
+    assert_eq!(of("two").upsert, None);
+    assert!(!of("three").takes_deletes() && of("one").takes_deletes());
+    assert_eq!(of("one").beside_record_key(), Some("a"));
 }

@@ -36,6 +36,10 @@ pub(super) struct Deletes {
     path: String,
     bytes: u64,
     sequence_number: i64,
+    /// Whether it is about one data file.
+    is_of_one: bool,
+    /// How many rows it names.
+    count: u64,
     /// Positions by data file, once they were read: several data files may ask.
     rows: OnceCell<HashMap<String, RoaringTreemap>>,
 }
@@ -52,6 +56,8 @@ impl Index {
             path: file.file_path().to_owned(),
             bytes: file.file_size_in_bytes(),
             sequence_number: sequence_number(entry)?,
+            is_of_one: file.referenced_data_file().is_some(),
+            count: file.record_count(),
             rows: OnceCell::new(),
         });
         match file.referenced_data_file() {
@@ -104,6 +110,16 @@ impl Deletes {
         &self.path
     }
 
+    /// Whether it is about one data file.
+    pub(super) const fn is_of_one(&self) -> bool {
+        self.is_of_one
+    }
+
+    /// How many rows it names.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
     async fn rows(&self, file_io: &FileIO) -> Result<&HashMap<String, RoaringTreemap>, Fault> {
         self.rows.get_or_try_init(|| self.read(file_io)).await
     }
@@ -142,6 +158,24 @@ pub(super) async fn positions(file_io: &FileIO, path: &str, deletes: &[Arc<Delet
     Ok(all)
 }
 
+/// The rows of each row group, by position.
+fn starts(footer: &ParquetMetaData) -> Vec<Range<u64>> {
+    let mut starts = Vec::with_capacity(footer.num_row_groups());
+    let mut rows = 0u64;
+    for group in footer.row_groups() {
+        let start = rows;
+        rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
+        starts.push(start..rows);
+    }
+    starts
+}
+
+/// The row groups that have some of these rows.
+pub(super) fn groups_of(footer: &ParquetMetaData, rows: &RoaringTreemap) -> Vec<usize> {
+    let holds = |group: &Range<u64>| rows.range_cardinality(group.clone()) > 0;
+    starts(footer).iter().enumerate().filter(|(_, group)| holds(group)).map(|(at, _)| at).collect()
+}
+
 /// The rows of some row groups, in order, that are not deleted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
@@ -154,13 +188,7 @@ pub(super) struct Kept {
 impl Kept {
     /// Of row groups in the order of the file.
     pub(super) fn new(footer: &ParquetMetaData, groups: &[usize], deleted: &RoaringTreemap) -> Self {
-        let mut starts = Vec::with_capacity(footer.num_row_groups());
-        let mut rows = 0u64;
-        for group in footer.row_groups() {
-            let start = rows;
-            rows = rows.saturating_add(u64::try_from(group.num_rows()).unwrap_or(0));
-            starts.push(start..rows);
-        }
+        let starts = starts(footer);
         let mut kept = Self::default();
         let mut selectors = Vec::new();
         let mut gone = deleted.iter().peekable();
@@ -176,6 +204,29 @@ impl Kept {
         }
         let skips = selectors.iter().any(|selector| selector.skip);
         kept.selection = skips.then(|| RowSelection::from(selectors));
+        kept
+    }
+
+    /// Of these rows alone, all of which lie in the row groups.
+    pub(super) fn only(footer: &ParquetMetaData, groups: &[usize], wanted: &RoaringTreemap) -> Self {
+        let starts = starts(footer);
+        let mut kept = Self::default();
+        let mut selectors = Vec::new();
+        let mut wanted = wanted.iter().peekable();
+        for group in groups.iter().filter_map(|group| starts.get(*group)) {
+            let mut at = group.start;
+            while let Some(position) = wanted.next_if(|position| *position < group.end) {
+                if position > at {
+                    selectors.push(RowSelector::skip(usize::try_from(position - at).unwrap_or(usize::MAX)));
+                }
+                kept.keep(position..position + 1, &mut selectors);
+                at = position + 1;
+            }
+            if at < group.end {
+                selectors.push(RowSelector::skip(usize::try_from(group.end - at).unwrap_or(usize::MAX)));
+            }
+        }
+        kept.selection = Some(RowSelection::from(selectors));
         kept
     }
 

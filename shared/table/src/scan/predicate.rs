@@ -1,11 +1,13 @@
 //! What a reader looks for: enough of a predicate to leave out files and row groups, no more.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use iceberg::spec::{Datum, PrimitiveLiteral, PrimitiveType, Schema};
+use iceberg::spec::{Datum, PrimitiveLiteral, PrimitiveType, Schema, Transform};
 
 use crate::fault::Fault;
 use crate::schema::{Position, position};
+use crate::transform;
 
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +70,44 @@ pub(super) enum Bound {
 #[derive(Clone, Debug)]
 pub(super) enum Test {
     Compare(Comparison, PrimitiveLiteral),
-    Within(Arc<[(PrimitiveLiteral, PrimitiveLiteral)]>),
+    Within(Arc<Ranges>),
     IsNull,
     IsNotNull,
+}
+
+/// Ranges of values, in order and apart.
+#[derive(Debug)]
+pub(super) struct Ranges {
+    pub(super) all: Vec<(PrimitiveLiteral, PrimitiveLiteral)>,
+    /// The same in buckets, by how many buckets there are; nothing where a range is more than one value.
+    buckets: Mutex<BTreeMap<u32, Option<Arc<[(PrimitiveLiteral, PrimitiveLiteral)]>>>>,
+}
+
+impl Ranges {
+    fn new(all: Vec<(PrimitiveLiteral, PrimitiveLiteral)>) -> Self {
+        Self { all, buckets: Mutex::default() }
+    }
+
+    /// The buckets that single values of a type fall into.
+    pub(super) fn buckets(
+        &self,
+        number: u32,
+        source: &PrimitiveType,
+    ) -> Option<Arc<[(PrimitiveLiteral, PrimitiveLiteral)]>> {
+        let mut known = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let worked_out = || {
+            let mut buckets = BTreeSet::new();
+            for (first, last) in &self.all {
+                match transform::value(Transform::Bucket(number), source, Some(first)) {
+                    Ok(Some(PrimitiveLiteral::Int(bucket))) if first == last => drop(buckets.insert(bucket)),
+                    _ => return None,
+                }
+            }
+            let one = |bucket| (PrimitiveLiteral::Int(bucket), PrimitiveLiteral::Int(bucket));
+            Some(buckets.into_iter().map(one).collect())
+        };
+        known.entry(number).or_insert_with(worked_out).clone()
+    }
 }
 
 /// Predicates nest at most this deep; deeper ones are refused rather than recursed into.
@@ -113,7 +150,7 @@ impl Predicate {
                         Fault::Request(format!("`{column}` is a {data_type}; {first} is a {}", first.data_type()))
                     })
                 });
-                Ok(Test::Within(ranges.collect::<Result<_, _>>()?))
+                Ok(Test::Within(Arc::new(Ranges::new(ranges.collect::<Result<_, _>>()?))))
             }),
             Self::And(predicates) => Ok(Bound::And(all(predicates)?)),
             Self::Or(predicates) => Ok(Bound::Or(all(predicates)?)),

@@ -46,7 +46,7 @@ impl Range {
             Test::IsNull => self.nulls,
             Test::IsNotNull => self.values,
             Test::Compare(comparison, literal) => self.values && self.may_compare(*comparison, literal),
-            Test::Within(ranges) => self.may_lie_within(ranges, &|end| Some(end.clone())),
+            Test::Within(ranges) => self.may_lie_within(&ranges.all, &|end| Some(end.clone())),
         }
     }
 
@@ -154,8 +154,12 @@ fn may_pass(transform: Transform, source: &PrimitiveType, test: &Test, range: &R
         return match transform {
             Transform::Identity => range.may_pass(test),
             Transform::Year | Transform::Month | Transform::Day | Transform::Hour => {
-                range.may_lie_within(ranges, &|end| transform::value(transform, source, Some(end)).ok().flatten())
+                range.may_lie_within(&ranges.all, &|end| transform::value(transform, source, Some(end)).ok().flatten())
             }
+            Transform::Bucket(number) => match ranges.buckets(number, source) {
+                Some(buckets) => range.may_lie_within(&buckets, &|end| Some(end.clone())),
+                None => range.values,
+            },
             _ => true,
         };
     }

@@ -48,6 +48,18 @@ pub(super) struct Reading {
     pub(super) counters: Arc<Counters>,
     /// Whether it is asked where rows are.
     pub(super) located: bool,
+    pub(super) rows: Rows,
+}
+
+/// Which of a file's rows are wanted, by their positions. Deleted ones never are.
+#[derive(Clone)]
+pub(super) enum Rows {
+    /// Those of row groups that may match.
+    All,
+    /// These alone.
+    Only(Arc<RoaringTreemap>),
+    /// All but these.
+    Without(Arc<RoaringTreemap>),
 }
 
 /// Some rows of a file.
@@ -73,6 +85,7 @@ pub(super) fn whole(
             wanted: None,
             counters: Arc::default(),
             located: false,
+            rows: Rows::All,
         };
         open(file_io, FileTask::plain(path, bytes), reading).await
     }
@@ -85,7 +98,7 @@ pub(super) async fn open(
     task: FileTask,
     reading: Reading,
 ) -> Result<BoxStream<'static, Result<Piece, Fault>>, Fault> {
-    let Reading { mut schema, mut arrow, strings, predicate, wanted, counters, located } = reading;
+    let Reading { mut schema, mut arrow, strings, predicate, wanted, counters, located, rows } = reading;
     let mut filter = None;
     if let Some((whole, equals)) = Filter::new(&file_io, &schema, &task.equality).await? {
         arrow = arrow_schema(&whole, strings)?;
@@ -106,7 +119,10 @@ pub(super) async fn open(
     if !leaf_ids(metadata.parquet_schema()).iter().any(Option::is_some) {
         return Err(Fault::Unsupported(format!("{path}, which has no field ids")));
     }
-    let mut groups = row_groups(metadata.metadata(), &predicate);
+    let mut groups = match &rows {
+        Rows::Only(rows) => deletes::groups_of(metadata.metadata(), rows),
+        Rows::All | Rows::Without(_) => row_groups(metadata.metadata(), &predicate),
+    };
     counters.pruned(metadata.metadata().num_row_groups() - groups.len());
     let leaves = wanted_leaves(metadata.parquet_schema(), schema.as_struct());
     if let Some(wanted) = wanted {
@@ -119,7 +135,11 @@ pub(super) async fn open(
         true => RoaringTreemap::new(),
         false => deletes::positions(&file_io, &path, &task.deletes).await?,
     };
-    let mut kept = Kept::new(metadata.metadata(), &groups, &deleted);
+    let mut kept = match &rows {
+        Rows::All => Kept::new(metadata.metadata(), &groups, &deleted),
+        Rows::Only(rows) => Kept::only(metadata.metadata(), &groups, &(&**rows - &deleted)),
+        Rows::Without(rows) => Kept::new(metadata.metadata(), &groups, &(&**rows | &deleted)),
+    };
     let mask = ProjectionMask::leaves(metadata.parquet_schema(), leaves);
     let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, metadata)
         .with_batch_size(BATCH_ROWS)

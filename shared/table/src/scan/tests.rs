@@ -406,3 +406,35 @@ fn truncation_that_wraps_around_loses_no_row() {
     check(Comparison::Equal, i32::MIN, 1);
     check(Comparison::LessOrEqual, i32::MIN, 1);
 }
+
+#[test]
+fn single_values_leave_out_buckets_and_bounds_that_hold_none_of_them() {
+    let mut table = Table::new(
+        &schema(&[("id", "long"), ("name", "string")]),
+        &[by("id", resolved::Transform::Bucket(64))],
+        &[],
+        &[],
+    );
+    let ids: Vec<i64> = (0..1000).collect();
+    let names = vec!["x"; 1000];
+    let files = table.write(&[two_columns(&table, &ids, &names)], usize::MAX);
+    let all = files.len();
+    table.append(&[files], false);
+    let among = |values: &[i64]| Predicate::Within {
+        column: "id".to_owned(),
+        ranges: values.iter().map(|value| (Datum::long(*value), Datum::long(*value))).collect(),
+    };
+    let request = |predicate| Request { predicate, ..Request::default() };
+    let wanted = [3, 500, 999];
+    let plan = table.plan(&request(among(&wanted)));
+    assert!(plan.files.len() <= wanted.len() && !plan.files.is_empty(), "{} of {all}", plan.files.len());
+    let read = table.read(&request(among(&wanted)));
+    let read = read["id"].as_primitive::<Int64Type>().values().to_vec();
+    assert!(wanted.iter().all(|value| read.contains(value)));
+    assert_eq!(table.plan(&request(among(&[]))).files.len(), 0);
+    // A range has values in every bucket.
+    let range = Predicate::Within { column: "id".to_owned(), ranges: vec![(Datum::long(3), Datum::long(500))] };
+    assert_eq!(table.plan(&request(range)).files.len(), all);
+    // Beyond all bounds.
+    assert_eq!(table.plan(&request(among(&[5000]))).files.len(), 0);
+}

@@ -309,3 +309,39 @@ proptest! {
         prop_assert!(wanted);
     }
 }
+
+#[test]
+fn chosen_rows_and_all_but_chosen_rows_of_a_file_are_read_without_deleted_ones() {
+    let mut table = simple(&[("write.parquet.row-group-size-bytes", "4096"), ("write.parquet.page-row-limit", "100")]);
+    let files = table.write(&[rows(&table, 0..20_000)], usize::MAX);
+    let [file] = files.clone().try_into().unwrap();
+    table.append(&[files], false);
+    let gone: BTreeSet<i64> = (0..20_000).filter(|n| n % 7 == 3).collect();
+    let deletes = delete(&table, &file, &gone.iter().copied().collect::<Vec<_>>());
+    table.append(&[vec![deletes]], true);
+
+    // Looked for by one column, read in another.
+    let by_id = table.plan(&Request { columns: Some(vec!["id".to_owned()]), ..Request::default() });
+    let names = by_id.with_columns(&table.metadata, Some(&["name".to_owned()])).unwrap();
+    let chosen: Vec<i64> = vec![0, 3, 4, 7_000, 7_001, 19_998, 19_999];
+    let read: Vec<Located> = run(names.execute_at(&table.file_io, [(0, chosen.clone())]).try_collect()).unwrap();
+    let positions: Vec<i64> = read.iter().flat_map(|located| located.positions.clone()).collect();
+    let kept: Vec<i64> = chosen.into_iter().filter(|n| !gone.contains(n)).collect();
+    assert_eq!(positions, kept);
+    let names = read.iter().flat_map(|l| l.batch["name"].as_string::<i32>().iter().flatten().map(str::to_owned));
+    let names: Vec<String> = names.collect();
+    let want: Vec<&str> = kept.iter().map(|n| if n % 2 == 0 { "even" } else { "odd" }).collect();
+    assert_eq!(names, want);
+
+    let whole = by_id.with_columns(&table.metadata, None).unwrap();
+    assert_eq!(whole.arrow_schema.fields().len(), 2);
+    let without: Vec<i64> = (5_000..15_000).collect();
+    let read: Vec<Located> = run(whole.execute_without(&table.file_io, [(0, without)]).try_collect()).unwrap();
+    let positions: Vec<i64> = read.iter().flat_map(|located| located.positions.clone()).collect();
+    let is_kept = |n: &i64| !gone.contains(n) && !(5_000..15_000).contains(n);
+    assert_eq!(positions, (0..20_000).filter(is_kept).collect::<Vec<_>>());
+    // A place that no file has is none.
+    let nothing: Vec<Located> = run(whole.execute_at(&table.file_io, [(1, vec![0])]).try_collect()).unwrap();
+    assert!(nothing.is_empty());
+    assert!(by_id.with_columns(&table.metadata, Some(&["nope".to_owned()])).is_err());
+}

@@ -1,0 +1,184 @@
+//! Mode `upsert`, held against the rule record after record over everything that was staged.
+
+use std::collections::BTreeMap;
+
+use pipeline::resolved::{Deletes, Upsert, Write};
+
+use super::dedup::{NONE, Row, held, stage};
+use super::*;
+
+fn world(seed: u64, order_by: &[&str], write: Write) -> World {
+    let world = World::new(seed);
+    let mut pipeline = pipeline();
+    pipeline.table.mode = Mode::Upsert;
+    pipeline.table.primary_key = vec!["id".to_owned()];
+    pipeline.table.upsert = Some(Upsert {
+        order_by: order_by.iter().map(|name| (*name).to_owned()).collect(),
+        write,
+        deletes: Deletes::Hard,
+    });
+    let by = |column: &str, transform| PartitionField { column: column.to_owned(), transform };
+    pipeline.table.partition_by = vec![by("at", Transform::Hour)];
+    World { pipeline: Arc::new(pipeline), ..world }
+}
+
+/// Files of the current snapshot: data files, position delete files.
+async fn files(world: &World) -> (u64, u64) {
+    let loaded = world.loaded().await;
+    let summary = loaded.metadata.current_snapshot().unwrap().summary().additional_properties.clone();
+    let number = |name: &str| summary.get(name).map_or(0, |n| n.parse().unwrap());
+    (number("total-data-files"), number("total-delete-files"))
+}
+
+#[tokio::test]
+async fn the_newest_version_of_each_key_stays_and_moves_with_its_partition() {
+    for write in [Write::Auto, Write::MergeOnRead, Write::CopyOnWrite] {
+        let world = world(1, &["at"], write);
+        stage(&world, &[(0, 0, 1, 10), (0, 1, 2, 10), (0, 2, 1, 20), (0, 3, 3, 10), (0, 4, -1, 10), (0, 5, 4, 10)]);
+        let report = world.fold().run().await.unwrap();
+        let table = &report.tables[0];
+        assert_eq!((table.rows_added, table.rows_updated, table.superseded), (5, 0, 1));
+        world.wait(1);
+        // Newer, in another hour; older; equal, and later; the null key; a new one.
+        stage(&world, &[(0, 6, 1, 100), (0, 7, 2, 5), (0, 8, 3, 10), (0, 9, -1, 11), (0, 10, 5, 200)]);
+        let report = world.fold().run().await.unwrap();
+        let table = &report.tables[0];
+        assert_eq!((table.rows_added, table.rows_updated, table.superseded), (1, 3, 1), "{write:?}");
+        let rows = [(-1, 11, 0, 9), (1, 100, 0, 6), (2, 10, 0, 1), (3, 10, 0, 8), (4, 10, 0, 5), (5, 200, 0, 10)];
+        assert_eq!(held(&world).await, rows, "{write:?}");
+        let deletes = files(&world).await.1;
+        assert_eq!(deletes, u64::from(write == Write::MergeOnRead), "{write:?}");
+        let totals = world.ledger().await.totals();
+        assert_eq!((totals.rows_added, totals.rows_updated, totals.superseded), (6, 3, 2));
+        // A null of what rows are told apart by is lowest.
+        world.wait(1);
+        stage(&world, &[(0, 11, 4, NONE), (0, 12, 6, NONE), (0, 13, 6, -50)]);
+        world.fold().run().await.unwrap();
+        let rows = held(&world).await;
+        assert!(rows.contains(&(4, 10, 0, 5)) && rows.contains(&(6, -50, 0, 13)), "{rows:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_again_changes_nothing_and_a_file_without_rows_is_none() {
+    let world = world(2, &[], Write::MergeOnRead);
+    stage(&world, &[(0, 0, 1, 0), (0, 1, 2, 0)]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, &[(0, 0, 1, 0), (0, 1, 2, 0), (0, 2, 1, 0)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_updated, report.tables[0].duplicates), (1, 2));
+    assert_eq!(held(&world).await, [(1, 0, 0, 2), (2, 0, 0, 1)]);
+    assert_eq!(files(&world).await, (2, 1));
+    world.wait(1);
+    // Both rows of the first file are gone then: the file goes, and with it the delete file that is about it.
+    stage(&world, &[(0, 3, 2, 0)]);
+    world.fold().run().await.unwrap();
+    assert_eq!(held(&world).await, [(1, 0, 0, 2), (2, 0, 0, 3)]);
+    assert_eq!(files(&world).await, (2, 0));
+}
+
+#[tokio::test]
+async fn rows_of_null_keys_may_be_refused() {
+    let world = world(3, &[], Write::Auto);
+    let mut pipeline = Pipeline::clone(&world.pipeline);
+    pipeline.table.null_keys = NullKeys::Reject;
+    let world = World { pipeline: Arc::new(pipeline), ..world };
+    stage(&world, &[(0, 0, 1, 0), (0, 1, -1, 0), (0, 2, 2, 0)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].dead_letters), (2, 1));
+    let letters = world.store.objects().into_iter().find(|(key, _)| key.starts_with("dead-letters/")).unwrap().1;
+    let letter = String::from_utf8(letters.to_vec()).unwrap();
+    assert!(letter.contains("\"null_key\"") && letter.contains("a column of its key is null"), "{letter}");
+}
+
+#[tokio::test]
+async fn a_table_that_lost_what_versions_are_told_by_stops() {
+    let world = world(4, &["at"], Write::Auto);
+    let mut pipeline = Pipeline::clone(&world.pipeline);
+    pipeline.table.upsert = Some(Upsert { order_by: vec!["nope".to_owned()], ..Upsert::default() });
+    let world = World { pipeline: Arc::new(pipeline), ..world };
+    stage(&world, &[(0, 0, 1, 0)]);
+    let error = world.fold().run().await.unwrap_err();
+    assert_eq!(error.code(), "fold.upsert_column");
+    assert!(held_or_nothing(&world).await.is_empty());
+}
+
+async fn held_or_nothing(world: &World) -> Vec<(i64, i64, i32, i64)> {
+    match world.catalog.load(&world.pipeline.table.name).await.unwrap() {
+        Some(loaded) if loaded.metadata.current_snapshot().is_some() => held(world).await,
+        _ => Vec::new(),
+    }
+}
+
+/// The rule, for one partition.
+fn defined(records: &[Row], is_ordered: bool) -> Vec<(i64, i64, i32, i64)> {
+    let mut table: BTreeMap<i64, Row> = BTreeMap::new();
+    for record in records {
+        match table.get(&record.2) {
+            Some(there) if is_ordered && record.3 < there.3 => {}
+            _ => drop(table.insert(record.2, *record)),
+        }
+    }
+    let mut rows: Vec<_> =
+        table.into_values().map(|(partition, offset, key, at)| (key, at, partition, offset)).collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[tokio::test]
+async fn every_history_ends_with_what_the_rule_says() {
+    for seed in 0..60 {
+        let is_ordered = seed % 2 == 0;
+        let write = [Write::Auto, Write::MergeOnRead, Write::CopyOnWrite][seed as usize % 3];
+        let world = world(seed, if is_ordered { &["at"] } else { &[] }, write);
+        let mut log: Vec<Row> = Vec::new();
+        let draw = |n: u64| i64::try_from(world.ids.next_u64() % n).unwrap();
+        for _ in 0..4 + draw(5) {
+            let from = log.len();
+            for _ in 0..1 + draw(30) {
+                let offset = log.len() as i64;
+                log.push((0, offset, draw(12) - 1, draw(300) - 150));
+            }
+            // Some of what came before comes again, cut elsewhere.
+            let again = from - usize::try_from(draw(3)).unwrap().min(from);
+            let middle = from + usize::try_from(draw(u64::try_from(log.len() - from).unwrap())).unwrap();
+            for part in [&log[again..middle], &log[middle..]] {
+                if !part.is_empty() {
+                    stage(&world, part);
+                }
+            }
+            if draw(3) > 0 {
+                world.fold().run().await.unwrap();
+            }
+            world.wait(1);
+        }
+        world.fold().run().await.unwrap();
+        assert_eq!(held(&world).await, defined(&log, is_ordered), "seed {seed}");
+        let totals = world.ledger().await.totals();
+        let records = totals.rows_added + totals.rows_updated + totals.superseded;
+        assert_eq!((records, totals.rows_added), (log.len() as u64, held(&world).await.len() as u64), "seed {seed}");
+    }
+}
+
+#[tokio::test]
+async fn what_lies_above_a_hole_that_may_be_filled_waits() {
+    let world = world(5, &[], Write::Auto);
+    let fold = || Fold { settings: Settings { may_skip: true, ..Settings::default() }, ..world.fold() };
+    stage(&world, &[(0, 0, 1, 0), (0, 1, 2, 0)]);
+    stage(&world, &[(0, 4, 1, 4), (0, 5, 3, 5), (1, 7, 9, 7)]);
+    fold().run().await.unwrap();
+    assert_eq!(held(&world).await, [(1, 0, 0, 0), (2, 0, 0, 1), (9, 7, 1, 7)]);
+    world.wait(1);
+    fold().run().await.unwrap();
+    assert_eq!(held(&world).await.len(), 3, "and goes on waiting");
+    stage(&world, &[(0, 2, 1, 2), (0, 3, 3, 3)]);
+    fold().run().await.unwrap();
+    assert_eq!(held(&world).await, [(1, 4, 0, 4), (2, 0, 0, 1), (3, 5, 0, 5), (9, 7, 1, 7)]);
+    // Where the mapping passes nothing over, a hole is nothing.
+    let world = super::upsert::world(5, &[], Write::Auto);
+    stage(&world, &[(0, 0, 1, 0), (0, 1, 2, 0)]);
+    stage(&world, &[(0, 4, 1, 4)]);
+    world.fold().run().await.unwrap();
+    assert_eq!(held(&world).await, [(1, 4, 0, 4), (2, 0, 0, 1)]);
+}
