@@ -1,12 +1,12 @@
 //! Other hands on the table: engines that rewrite, expire, move and change it, as their specification lets them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use iceberg::TableUpdate;
 use iceberg::spec::{
-    DataFile, DataFileBuilder, Manifest, ManifestList, NestedField, PrimitiveType, Schema, SnapshotRef, TableMetadata,
-    Type,
+    DataContentType, DataFile, DataFileBuilder, Manifest, ManifestList, NestedField, PrimitiveType, Schema,
+    SnapshotRef, TableMetadata, Type,
 };
 use model::id::Ids;
 use model::id::SeededIds;
@@ -114,7 +114,12 @@ impl Hand<'_> {
     async fn compact(self) {
         let Some(base) = self.loaded() else { return };
         let files = live(&self.foreign.disk, &base.metadata);
-        let some: Vec<&DataFile> = files.iter().filter(|_| self.foreign.world.below(3) > 0).take(8).collect();
+        // What has lost rows is left to those who read delete files.
+        let touched: BTreeSet<String> = files.iter().filter_map(DataFile::referenced_data_file).collect();
+        let whole =
+            |file: &&DataFile| file.content_type() == DataContentType::Data && !touched.contains(file.file_path());
+        let some = files.iter().filter(whole).filter(|_| self.foreign.world.below(3) > 0);
+        let some: Vec<&DataFile> = some.take(8).collect();
         if some.is_empty() {
             return;
         }
@@ -230,7 +235,7 @@ fn sorted(mut ids: Vec<i64>) -> Vec<i64> {
     ids
 }
 
-/// The live data files of a table.
+/// The live files of a table.
 fn live(disk: &Disk, metadata: &TableMetadata) -> Vec<DataFile> {
     let mut files = Vec::new();
     let list = metadata.current_snapshot().and_then(|s| disk.read(s.manifest_list()));

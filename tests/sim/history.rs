@@ -43,6 +43,8 @@ pub(crate) struct Chosen {
     pub(crate) minutes: Option<u64>,
     /// Whether its pipelines have many tables.
     pub(crate) many: Many,
+    /// Whether its mode is `upsert`.
+    pub(crate) upsert: bool,
 }
 
 /// How a history ended.
@@ -64,17 +66,25 @@ pub(crate) fn run(chosen: &Chosen) -> Outcome {
     runtime.block_on(live(chosen))
 }
 
-/// The pipelines in their variants, read once: two versions of the file in each of three modes, with one table and then
+/// The modes there are, and of them those with `upsert`.
+const MODES: usize = 5;
+const UPSERTS: [usize; 2] = [3, 4];
+
+/// The pipelines in their variants, read once: two versions of the file in each of the modes, with one table and then
 /// with many.
 fn pipelines() -> &'static Vec<Vec<(Pipeline, IngestConfig)>> {
     static LOADED: OnceLock<Vec<Vec<(Pipeline, IngestConfig)>>> = OnceLock::new();
     LOADED.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let modes = [
+        let modes: [&str; MODES] = [
             "mode = \"append\"\npartition_by = [\"bucket(2, key)\"]",
             "mode = \"dedup\"\nprimary_key = [\"key\"]\npartition_by = [\"bucket(2, key)\"]",
             "mode = \"dedup\"\nprimary_key = [\"key\"]\npartition_by = [\"hour(at)\"]\n\
              dedup_within = { column = \"at\", lookback = \"10m\" }",
+            "mode = \"upsert\"\nprimary_key = [\"key\"]\norder_by = [\"at\"]\npartition_by = [\"hour(at)\"]\n\
+             write = \"merge-on-read\"\ndeletes = \"ignore\"",
+            "mode = \"upsert\"\nprimary_key = [\"key\"]\norder_by = [\"at\"]\npartition_by = [\"bucket(2, key)\"]\n\
+             deletes = \"ignore\"",
         ];
         let all = [false, true].into_iter().flat_map(|many| modes.iter().map(move |mode| (many, mode)));
         all.map(|(many, mode)| versions(folder.path(), many, mode)).collect()
@@ -142,14 +152,19 @@ struct Stage {
 impl Stage {
     fn new(chosen: &Chosen) -> Self {
         let world = World::new(chosen.seed, &chosen.without, chosen.many);
-        let mode = usize::try_from(world.below(4)).unwrap_or(0).saturating_sub(1);
+        // Two of six are of mode `append`.
+        let drawn = usize::try_from(world.below(MODES as u64 + 1)).unwrap_or(0).saturating_sub(1);
+        let mode = if chosen.upsert { UPSERTS[drawn % UPSERTS.len()] } else { drawn };
         let comparing = match mode {
             0 => Comparing::Nothing,
             1 => Comparing::Keys,
-            _ => Comparing::Within(600_000_000),
+            2 => Comparing::Within(600_000_000),
+            _ => Comparing::Newest,
         };
-        let versions = &pipelines()[if world.has_many() { mode + 3 } else { mode }];
-        let count = if world.happens(Fault::TwoClusters) { 2 } else { 1 };
+        let versions = &pipelines()[if world.has_many() { mode + MODES } else { mode }];
+        // A table whose rows are changed has one pipeline.
+        let two = comparing != Comparing::Newest && world.happens(Fault::TwoClusters);
+        let count = if two { 2 } else { 1 };
         let clusters: Vec<Arc<Cluster>> =
             (0..count).map(|n| Cluster::new(n, world.between(1, 4) as usize, world.has_many())).collect();
         let ids: Vec<PipelineId> = (0..count)

@@ -5,7 +5,7 @@
 //! as small as it goes, and the command that repeats it is printed. Further:
 //! `--without a,b` leaves kinds of faults out; `--minutes M` says how long records are sent; `--tables one` and `--tables many`
 //! leave the other kind of pipeline out; `--trace` prints all that
-//! happens; `--same N` lives through the first N histories twice and compares their traces. Built with the feature
+//! happens; `--mode upsert` leaves the other modes out; `--same N` lives through the first N histories twice and compares their traces. Built with the feature
 //! `mutations`: `--mutation NAME` does one step of the protocol wrong, `--mutations` does so with one after the other and
 //! prints what found each.
 
@@ -60,6 +60,7 @@ struct Asked {
     without: BTreeSet<Fault>,
     minutes: Option<u64>,
     many: Many,
+    upsert: bool,
     trace: bool,
     mutation: Option<String>,
     mutations: bool,
@@ -73,6 +74,7 @@ fn asked() -> Result<Option<Asked>, String> {
         without: BTreeSet::new(),
         minutes: None,
         many: Many::Drawn,
+        upsert: false,
         trace: false,
         mutation: None,
         mutations: false,
@@ -96,6 +98,12 @@ fn asked() -> Result<Option<Asked>, String> {
                     "one" => Many::Never,
                     "many" => Many::Always,
                     other => return Err(format!("--tables takes one or many, not {other}")),
+                };
+            }
+            "--mode" => {
+                asked.upsert = match value()?.as_str() {
+                    "upsert" => true,
+                    other => return Err(format!("--mode takes upsert, not {other}")),
                 };
             }
             "--trace" => asked.trace = true,
@@ -199,7 +207,7 @@ fn histories(asked: &Asked, seeds: u64, first_only: bool) -> Sum {
 }
 
 fn chosen(asked: &Asked, seed: u64) -> Chosen {
-    Chosen { seed, without: asked.without.clone(), minutes: asked.minutes, many: asked.many }
+    Chosen { seed, without: asked.without.clone(), minutes: asked.minutes, many: asked.many, upsert: asked.upsert }
 }
 
 fn simulate(asked: &Asked) -> ExitCode {
@@ -284,6 +292,9 @@ fn smaller(asked: &Asked, seed: u64, outcome: &Outcome) -> String {
     let mut command = format!("./test sim --seeds 1 --from {seed} --trace");
     if !without.is_empty() {
         command.push_str(&format!(" --without {}", without.join(",")));
+    }
+    if least.upsert {
+        command.push_str(" --mode upsert");
     }
     match least.many {
         Many::Drawn => {}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, TimestampMicrosecondType};
-use iceberg::spec::{Manifest, ManifestList, TableMetadata};
+use iceberg::spec::{DataContentType, DataFile, Manifest, ManifestList, TableMetadata};
 use model::coordinate::TopicPartition;
 use model::id::PipelineId;
 use model::interval::{Interval, Intervals};
@@ -45,6 +45,16 @@ pub(crate) enum Comparing {
     Keys,
     /// By key, within a lookback in microseconds.
     Within(i64),
+    /// By key: the one of the latest event time stays.
+    Newest,
+}
+
+/// The live files of a table.
+#[derive(Clone, Debug, Default)]
+struct Live {
+    data: BTreeSet<String>,
+    /// Files of positions of rows that are gone.
+    deletes: BTreeSet<String>,
 }
 
 /// A row as it stands in a file.
@@ -94,7 +104,10 @@ struct Judge {
     maintained: BTreeMap<(usize, u64), BTreeSet<TableName>>,
     maintenances: u64,
     files: BTreeMap<String, Arc<Vec<Row>>>,
-    manifests: BTreeMap<String, Arc<Vec<String>>>,
+    /// By delete file the positions that it names, with their files.
+    positions: BTreeMap<String, Arc<Vec<(String, i64)>>>,
+    /// By manifest the files that are live in it, and whether they are data.
+    manifests: BTreeMap<String, Arc<Vec<(String, bool)>>>,
     folds: u64,
 }
 
@@ -294,12 +307,12 @@ impl Oracle {
     }
 
     /// The live data files of a table.
-    fn live(&self, judge: &mut Judge, metadata: &TableMetadata) -> Result<BTreeSet<String>, String> {
-        let Some(snapshot) = metadata.current_snapshot() else { return Ok(BTreeSet::new()) };
+    fn live(&self, judge: &mut Judge, metadata: &TableMetadata) -> Result<Live, String> {
+        let Some(snapshot) = metadata.current_snapshot() else { return Ok(Live::default()) };
         let read = |path: &str| self.disk.read(path).ok_or_else(|| format!("there is no file {path}"));
         let list = read(snapshot.manifest_list())?;
         let list = ManifestList::parse_with_version(&list, metadata.format_version()).map_err(|e| e.to_string())?;
-        let mut live = BTreeSet::new();
+        let mut live = Live::default();
         for entry in list.entries() {
             let path = &entry.manifest_path;
             let files = match judge.manifests.get(path) {
@@ -307,14 +320,16 @@ impl Oracle {
                 None => {
                     let manifest = Manifest::parse_avro(&read(path)?).map_err(|e| e.to_string())?;
                     let alive = manifest.entries().iter().filter(|e| e.is_alive());
-                    let files: Arc<Vec<String>> =
-                        Arc::new(alive.map(|e| e.data_file().file_path().to_owned()).collect());
+                    let is_data = |file: &DataFile| file.content_type() == DataContentType::Data;
+                    let file = |file: &DataFile| (file.file_path().to_owned(), is_data(file));
+                    let files: Arc<Vec<(String, bool)>> = Arc::new(alive.map(|e| file(e.data_file())).collect());
                     judge.manifests.insert(path.clone(), Arc::clone(&files));
                     files
                 }
             };
-            for file in files.iter() {
-                if !live.insert(file.clone()) {
+            for (file, is_data) in files.iter() {
+                let all = if *is_data { &mut live.data } else { &mut live.deletes };
+                if !all.insert(file.clone()) {
                     self.world.violated("I2", format!("{file} is in the table twice"));
                 }
             }
@@ -337,15 +352,63 @@ impl Oracle {
         Ok(rows)
     }
 
-    fn all_rows(&self, judge: &mut Judge, files: &BTreeSet<String>) -> Vec<Row> {
-        let mut all = Vec::new();
-        for file in files {
-            match self.rows(judge, file) {
-                Ok(rows) => all.extend(rows.iter().cloned()),
+    /// The rows of data files that are not gone.
+    fn all_rows(&self, judge: &mut Judge, live: &Live) -> Vec<Row> {
+        self.rows_in(judge, &live.data, &live.deletes)
+    }
+
+    fn rows_in(&self, judge: &mut Judge, files: &BTreeSet<String>, deletes: &BTreeSet<String>) -> Vec<Row> {
+        let mut gone: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
+        for file in deletes {
+            match self.positions(judge, file) {
+                Ok(positions) => {
+                    for (of, position) in positions.iter() {
+                        gone.entry(of.clone()).or_default().insert(*position);
+                    }
+                }
                 Err(why) => self.world.violated("I1", why),
             }
         }
+        let mut all = Vec::new();
+        for file in files {
+            match (self.rows(judge, file), gone.get(file)) {
+                (Ok(rows), None) => all.extend(rows.iter().cloned()),
+                (Ok(rows), Some(gone)) => {
+                    let kept = (0..).zip(rows.iter()).filter(|(position, _)| !gone.contains(position));
+                    all.extend(kept.map(|(_, row)| row.clone()));
+                }
+                (Err(why), _) => self.world.violated("I1", why),
+            }
+        }
         all
+    }
+
+    /// What a delete file names.
+    fn positions(&self, judge: &mut Judge, file: &str) -> Result<Arc<Vec<(String, i64)>>, String> {
+        if let Some(known) = judge.positions.get(file) {
+            return Ok(Arc::clone(known));
+        }
+        let bytes = self.disk.read(file).ok_or_else(|| format!("there is no file {file}"))?;
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).and_then(|b| b.build());
+        let mut named = Vec::new();
+        for batch in reader.map_err(|e| e.to_string())? {
+            let batch = batch.map_err(|e| e.to_string())?;
+            let columns = batch.column_by_name("file_path").zip(batch.column_by_name("pos"));
+            let (paths, positions) = columns.ok_or("a delete file lacks columns")?;
+            let (paths, positions) = (paths.as_string::<i32>(), positions.as_primitive::<Int64Type>());
+            named.extend(paths.iter().flatten().map(str::to_owned).zip(positions.iter().flatten()));
+        }
+        let named = Arc::new(named);
+        judge.positions.insert(file.to_owned(), Arc::clone(&named));
+        Ok(named)
+    }
+
+    /// Rows of one key, where there may be one of each.
+    fn is_unique(&self, rows: &[Row]) {
+        let mut keys = BTreeSet::new();
+        if let (Comparing::Newest, Some(row)) = (self.comparing, rows.iter().find(|row| !keys.insert(row.key))) {
+            self.world.violated("I2", format!("there are two rows of the key of {row:?}"));
+        }
     }
 
     /// Whether a row may be left out because another one of its key is there.
@@ -354,6 +417,8 @@ impl Oracle {
             Comparing::Nothing => false,
             Comparing::Keys => true,
             Comparing::Within(lookback) => (row.at_micros - record.at_micros).abs() <= lookback,
+            // Of equal ones that which came later.
+            Comparing::Newest => row.at_micros >= record.at_micros,
         };
         rows.iter().filter(|row| row.key == record.key && row.id != record.id).any(|row| near(&row))
     }
@@ -418,8 +483,13 @@ impl Oracle {
             (Ok(old), Ok(new)) => (old, new),
             (Err(why), _) | (_, Err(why)) => return world.violated("I1", why),
         };
-        if let Some(gone) = old.difference(&new).next() {
+        let changes = self.comparing == Comparing::Newest;
+        if let Some(gone) = old.data.difference(&new.data).next().filter(|_| !changes) {
             world.violated("I1", format!("a fold took {gone} out of the table"));
+        }
+        let gone = old.deletes.difference(&new.deletes).chain(new.deletes.difference(&old.deletes)).next();
+        if let Some(file) = gone.filter(|_| !changes) {
+            world.violated("I1", format!("a fold that changes no row has to do with {file}"));
         }
         let (was, is) = (self.ledger(before, cluster), self.ledger(after, cluster));
         let Some(is) = is else { return world.violated("I3", "a fold committed without its ledger") };
@@ -433,9 +503,24 @@ impl Oracle {
         let (settled_was, settled_is) = (self.places(&was, settled), self.places(&is, settled));
 
         let mut there: BTreeSet<i64> = self.all_rows(judge, &old).iter().map(|row| row.id).collect();
-        let added: BTreeSet<String> = new.difference(&old).cloned().collect();
+        let added: BTreeSet<String> = new.data.difference(&old.data).cloned().collect();
         let mut entered = BTreeSet::new();
-        for row in self.all_rows(judge, &added) {
+        let rows_now = self.all_rows(judge, &new);
+        if changes {
+            self.is_unique(&rows_now);
+            let now: BTreeSet<i64> = rows_now.iter().map(|row| row.id).collect();
+            for id in there.difference(&now) {
+                let Some((place, record)) = judge.truth.get(id) else { continue };
+                if !self.excused_by(record, &rows_now) {
+                    world.violated("I1", format!("a fold took the row of {place:?} out of the table"));
+                }
+            }
+        }
+        for row in self.rows_in(judge, &added, &new.deletes) {
+            // A file is written anew without what goes.
+            if changes && there.contains(&row.id) {
+                continue;
+            }
             let Some((place, record)) = judge.truth.get(&row.id) else {
                 world.violated("I2", format!("a row of no record: {row:?}"));
                 continue;
@@ -459,10 +544,9 @@ impl Oracle {
             }
             entered.insert(*place);
         }
-        let rows_now = self.all_rows(judge, &new);
         for place in &entered {
             let Some(record) = judge.record(place) else { continue };
-            if self.excused_by(record, &rows_now) {
+            if !changes && self.excused_by(record, &rows_now) {
                 world.violated("I2", format!("{place:?} entered beside a row of its key"));
             }
         }
@@ -764,6 +848,7 @@ impl Oracle {
     fn end_of(&self, judge: &mut Judge, current: &Loaded) -> Result<End, String> {
         let live = self.live(judge, &current.metadata)?;
         let mut end = End { rows: self.all_rows(judge, &live), ..End::default() };
+        self.is_unique(&end.rows);
         for row in &end.rows {
             *end.found.entry(row.id).or_default() += 1;
             if !judge.truth.contains_key(&row.id) {
@@ -792,6 +877,8 @@ impl Oracle {
                 + filtered
                 + counts.undelivered
                 + counts.deduplicated
+                + counts.rows_updated
+                + counts.superseded
                 + counts.late
                 + partition.dead.count();
             let reached = partition.reached.count();

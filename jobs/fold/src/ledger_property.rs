@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use iceberg::spec::TableMetadata;
 use model::id::{CommitId, PipelineId, TableUuid};
-use model::ledger::{Ledger, PROPERTY_BYTES_MAX, Pointer};
+use model::ledger::{Ledger, PROPERTIES, PROPERTY_BYTES_MAX, Pointer};
 use model::stored::Tag;
 use sha2::{Digest, Sha256};
 use staging::key;
@@ -13,19 +13,16 @@ use staging::store::Store;
 
 use crate::error::Error;
 
-/// How the names of the properties begin.
-const PREFIX: &str = "frazil.ledger.";
-
 /// The ledger properties of a table, by the text of their pipelines' ids: in one order, so that what is read for them is
 /// read in the same order every time.
 pub(crate) fn all(metadata: &TableMetadata) -> BTreeMap<&str, &str> {
     let pairs = metadata.properties().iter();
-    pairs.filter_map(|(name, text)| Some((name.strip_prefix(PREFIX)?, text.as_str()))).collect()
+    pairs.filter_map(|(name, text)| Some((name.strip_prefix(PROPERTIES)?, text.as_str()))).collect()
 }
 
 /// The name of the property of the pipeline with such an id.
 pub(crate) fn name(id: &str) -> String {
-    format!("{PREFIX}{id}")
+    format!("{PROPERTIES}{id}")
 }
 
 /// The property's text for a ledger. One that is too large for a property is stored first, as an object that is never

@@ -1,14 +1,41 @@
-//! Modes whose rows change what is there take a partition's records in order: nothing at or above an offset that is missing and
-//! may still come.
+//! Modes whose rows change what is there take a partition's records in order, nothing at or above an offset that is missing and
+//! may still come, and have the table to themselves.
 
 use std::collections::BTreeMap;
 
+use iceberg::spec::TableMetadata;
 use model::coordinate::TopicPartition;
+use model::id::PipelineId;
 use model::interval::Intervals;
-use model::ledger::Ledger;
+use model::ledger::{self, Ledger};
+use pipeline::resolved::TableName;
 
 use crate::budget;
+use crate::error::Error;
 use crate::intake::Intake;
+
+/// Refuses a table that another pipeline folds into, too: its rows would be replaced by keys that mean something else, and its
+/// offsets come in an order of their own.
+///
+/// # Errors
+/// [`Error::Stopped`] with the other pipeline's id.
+pub(crate) fn is_alone(metadata: &TableMetadata, id: &PipelineId, table: &TableName) -> Result<(), Error> {
+    let own = ledger::property(id);
+    let ledgers =
+        metadata.properties().keys().filter_map(|name| name.strip_prefix(ledger::PROPERTIES).map(|id| (name, id)));
+    let mut others: Vec<&str> = ledgers.filter(|(name, _)| **name != own).map(|(_, id)| id).collect();
+    others.sort_unstable();
+    let Some(other) = others.first() else { return Ok(()) };
+    Err(Error::Stopped {
+        code: "fold.two_pipelines",
+        message: format!("the pipeline `{other}` folds into {table}, too, and rows of `{id}` change what is there"),
+        remedy: format!(
+            "fold into a table of its own; or, where `{other}` is no more, take its ledger away by removing the table property \
+             `{}{other}`",
+            ledger::PROPERTIES
+        ),
+    })
+}
 
 /// Leaves of every partition what goes on from where the ledger has been; the rest waits, as it is staged.
 pub(crate) fn keep_contiguous(intake: &mut Intake, ledger: &Ledger) {

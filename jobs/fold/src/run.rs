@@ -376,6 +376,9 @@ impl Fold {
             return Ok(Ended::Damaged(key, why));
         }
         if self.pipeline.table.mode.is_ordered() {
+            if let Some(state) = &state {
+                ordered::is_alone(&state.loaded.metadata, &self.id, &self.pipeline.table.name)?;
+            }
             ordered::keep_contiguous(&mut intake, ledger);
         }
         let (left, undelivered) = self.cut(&mut intake, state.as_ref(), budget).await?;

@@ -24,10 +24,13 @@ pub const SAMPLES_MAX: usize = 6;
 /// Bytes of ledger JSON that may stand in a table property; a larger one is stored as an object that the property names.
 pub const PROPERTY_BYTES_MAX: usize = 16 * 1024;
 
+/// How the table properties that hold ledgers begin; the pipeline's id follows.
+pub const PROPERTIES: &str = "frazil.ledger.";
+
 /// The table property that holds a pipeline's ledger, or names the object that does.
 #[must_use]
 pub fn property(pipeline: &crate::id::PipelineId) -> String {
-    format!("frazil.ledger.{pipeline}")
+    format!("{PROPERTIES}{pipeline}")
 }
 
 /// Coordinates counted by what became of them, since the first settled offset.

@@ -104,6 +104,19 @@ async fn a_table_that_lost_what_versions_are_told_by_stops() {
     assert!(held_or_nothing(&world).await.is_empty());
 }
 
+#[tokio::test]
+async fn a_table_of_two_pipelines_is_refused() {
+    let world = world(6, &[], Write::Auto);
+    stage(&world, &[(0, 0, 1, 0)]);
+    world.fold().run().await.unwrap();
+    let other = PipelineId::new("others", world.ids.as_ref());
+    let theirs = World { id: other.clone(), ..world };
+    stage(&theirs, &[(0, 0, 2, 0)]);
+    let error = theirs.fold().run().await.unwrap_err();
+    assert_eq!((error.code(), error.kind()), ("fold.two_pipelines", model::failure::Kind::Misconfigured));
+    assert_eq!(held(&theirs).await, [(1, 0, 0, 0)]);
+}
+
 async fn held_or_nothing(world: &World) -> Vec<(i64, i64, i32, i64)> {
     match world.catalog.load(&world.pipeline.table.name).await.unwrap() {
         Some(loaded) if loaded.metadata.current_snapshot().is_some() => held(world).await,

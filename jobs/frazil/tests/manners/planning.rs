@@ -85,7 +85,7 @@ filter  = { field = \"roll\", in = [\"DEVELOPER\"] }
 explode = \"team\"
 [table]
 name = \"Bigdata.employee\"
-mode = \"upsert\"
+mode = \"mirror\"
 primary_key = [\"employe_id\", \"team\"]
 partition_by = [\"huor(start_date)\", \"hour(name)\", \"day(nope)\", \"day(when)\"]
 sort_by = [\"nme\"]

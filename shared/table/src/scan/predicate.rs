@@ -75,25 +75,24 @@ pub(super) enum Test {
     IsNotNull,
 }
 
+/// (First, last).
+pub(super) type Ends = (PrimitiveLiteral, PrimitiveLiteral);
+
 /// Ranges of values, in order and apart.
 #[derive(Debug)]
 pub(super) struct Ranges {
-    pub(super) all: Vec<(PrimitiveLiteral, PrimitiveLiteral)>,
+    pub(super) all: Vec<Ends>,
     /// The same in buckets, by how many buckets there are; nothing where a range is more than one value.
-    buckets: Mutex<BTreeMap<u32, Option<Arc<[(PrimitiveLiteral, PrimitiveLiteral)]>>>>,
+    buckets: Mutex<BTreeMap<u32, Option<Arc<[Ends]>>>>,
 }
 
 impl Ranges {
-    fn new(all: Vec<(PrimitiveLiteral, PrimitiveLiteral)>) -> Self {
+    fn new(all: Vec<Ends>) -> Self {
         Self { all, buckets: Mutex::default() }
     }
 
     /// The buckets that single values of a type fall into.
-    pub(super) fn buckets(
-        &self,
-        number: u32,
-        source: &PrimitiveType,
-    ) -> Option<Arc<[(PrimitiveLiteral, PrimitiveLiteral)]>> {
+    pub(super) fn buckets(&self, number: u32, source: &PrimitiveType) -> Option<Arc<[Ends]>> {
         let mut known = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let worked_out = || {
             let mut buckets = BTreeSet::new();
