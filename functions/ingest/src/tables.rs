@@ -14,6 +14,7 @@ use model::clock::Minute;
 use model::coverage::Filtered;
 use model::secret::Secret;
 use pipeline::resolved::{Pipeline, Table};
+use pipeline::route::Part;
 use staging::footer;
 use staging::object::TableRows;
 use staging::record_columns;
@@ -369,6 +370,11 @@ impl Tables {
     pub(crate) fn delete(&mut self, record: &Record<'_>, key: &Key<'_>) -> Result<Fate, Error> {
         if !self.takes_deletes {
             return Ok(Fate::Filtered(Filtered::Tombstone));
+        }
+        let by_field = |part: &Part| matches!(part, Part::Field(_));
+        if self.pipeline.route.as_ref().is_some_and(|route| route.parts().any(by_field)) {
+            let message = "the record has no value, and its table is named by a field of it".to_owned();
+            return Ok(Fate::Dead(Rejected { class: Class::Unroutable, path: String::new(), message }));
         }
         let number = match self.only {
             Some(_) => 0,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use iceberg::spec::{ListType, MapType, NestedField, NestedFieldRef, Schema, StructType, TableMetadata, Type};
 use iceberg::{TableRequirement, TableUpdate};
 use model::clock::Timestamp;
-use pipeline::resolved::{RECORD_COLUMNS, Table};
+use pipeline::resolved::{Mode, RECORD_COLUMNS, Table};
 use pipeline::types::Type as ColumnType;
 use staging::footer::{self, Footer};
 use table::schema;
@@ -28,7 +28,7 @@ use crate::bind::{self, Binding};
 use crate::error::Error;
 use crate::state::State;
 use renames::Renames;
-use stops::{ambiguous, ambiguous_case, misfit, renamed_and_reused, taken, two_columns, unfit};
+use stops::{ambiguous, ambiguous_case, misfit, new_key, renamed_and_reused, taken, two_columns, unfit};
 
 /// A table's columns as rows are written with.
 #[derive(Clone, Debug)]
@@ -203,6 +203,8 @@ struct Evolution<'a> {
     /// Iceberg's identifier fields, which are never optional.
     keys: BTreeSet<i32>,
     last_id: i32,
+    /// Whether there are rows already.
+    has_rows: bool,
     /// As it was before the fold.
     before: Binding,
     binding: Binding,
@@ -224,6 +226,9 @@ impl<'a> Evolution<'a> {
             fields: schema.as_struct().fields().to_vec(),
             keys: schema.identifier_field_ids().collect(),
             last_id: metadata.last_column_id(),
+            has_rows: metadata.current_snapshot().is_some_and(|snapshot| {
+                snapshot.summary().additional_properties.get("total-records").is_none_or(|rows| rows != "0")
+            }),
             before: binding.clone(),
             binding: binding.clone(),
             bound: BTreeMap::new(),
@@ -379,7 +384,15 @@ impl<'a> Evolution<'a> {
         self.fields.iter().any(|field| field.id == id && field.name == column.name).then_some(id)
     }
 
+    /// Whether rows that are there would have no value in a column that rows are told apart by.
+    fn is_new_key(&self, column: &footer::Column) -> bool {
+        self.has_rows && self.table.mode != Mode::Append && self.table.primary_key.contains(&column.name)
+    }
+
     fn add(&mut self, column: &footer::Column, data_type: &ColumnType, staged: &Staged<'_>) -> Result<(), Error> {
+        if self.is_new_key(column) {
+            return Err(new_key(&self.table.name, column));
+        }
         let id = self.next_id();
         self.change(&column.name, What::Added { data_type: data_type.to_string() });
         let data_type = self.fresh(data_type);

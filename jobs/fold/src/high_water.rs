@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray};
 use futures::StreamExt;
 use merge::Origin;
-use merge::upsert::Deletions;
+use merge::upsert::{Deletions, Epochs};
 use model::coordinate::TopicPartition;
 use model::interval::{Interval, Intervals};
 use model::verdict::Judgement;
@@ -24,7 +24,7 @@ use crate::dead::Reason;
 use crate::error::Error;
 use crate::evolve::Evolved;
 use crate::intake::Found;
-use crate::rows::runs_of;
+use crate::rows::{Admitted, runs_of};
 use crate::run::Fold;
 use crate::state::{self, State};
 use crate::upsert::Upserts;
@@ -35,10 +35,14 @@ const FOOTERS_AT_ONCE: usize = 32;
 /// What is known of what came later.
 pub(crate) struct HighWater {
     deletions: Deletions,
+    /// Rows that came later, where a delete that comes after all would have let them in.
+    followers: Option<Deletions>,
     /// By partition how far the ledger has been, and from which offset on everything up to there is known.
     partitions: BTreeMap<TopicPartition, (i64, i64)>,
     /// Why a row is dead of which nothing tells whether it was deleted later.
     pub(crate) stale: Arc<Reason>,
+    /// Why a delete is dead that others came after.
+    pub(crate) followed: Arc<Reason>,
 }
 
 /// What becomes of rows.
@@ -47,6 +51,8 @@ pub(crate) struct Below {
     pub(crate) deleted: BooleanArray,
     /// Those of which nothing tells.
     pub(crate) stale: BooleanArray,
+    /// Those of whose key a row came later.
+    pub(crate) followed: BooleanArray,
 }
 
 impl HighWater {
@@ -59,6 +65,7 @@ impl HighWater {
         admitted: &BTreeMap<TopicPartition, Intervals>,
         key: &[ArrayRef],
         origin: &Origin,
+        epochs: &Epochs,
     ) -> Result<Below, merge::Error> {
         let mut stale = vec![false; origin.offsets.len()];
         let mut is_below = vec![false; origin.offsets.len()];
@@ -72,9 +79,15 @@ impl HighWater {
                 }
             }
         }
-        let deleted = self.deletions.before(key, origin)?;
+        let followed = match &mut self.followers {
+            Some(followers) => followers.before(key, origin, epochs)?,
+            None => BooleanArray::from(vec![false; origin.offsets.len()]),
+        };
+        let followed = followed.iter().zip(&is_below).map(|(followed, below)| Some(followed == Some(true) && *below));
+        let followed = followed.collect();
+        let deleted = self.deletions.before(key, origin, epochs)?;
         let deleted = deleted.iter().zip(&is_below).map(|(deleted, below)| Some(deleted == Some(true) && *below));
-        Ok(Below { deleted: deleted.collect(), stale: BooleanArray::from(stale) })
+        Ok(Below { deleted: deleted.collect(), stale: BooleanArray::from(stale), followed })
     }
 }
 
@@ -119,6 +132,7 @@ impl Fold {
         let passed = state::passed_over(store, &self.id, &state.uuid, &state.ledger, spans.clone()).await?;
         let mut known = passed.listed;
         let mut deletions = upserts.deletions()?;
+        let mut followers = if upserts.is_ordered() { Some(upserts.deletions()?) } else { None };
         for found in self.retained_above(state, &spans).await? {
             let mut mine: BTreeMap<TopicPartition, Intervals> = BTreeMap::new();
             for (at, covered) in found.footer.coverage.iter() {
@@ -135,14 +149,22 @@ impl Fold {
             let object = Object::read(store, &found.key).await;
             // One that can't be read is a hole in what is known.
             let Ok(rows) = self.rows_of(&found, object, &mine, evolved, target, &mut BTreeMap::new())? else {
-                mine.into_iter().for_each(|(at, offsets)| {
+                for (at, offsets) in mine {
                     known.entry(at).and_modify(|all| *all = all.subtract(&offsets));
-                });
+                }
                 continue;
             };
-            for deleting in rows.deleting {
-                let key = upserts.key_of(&deleting.batch);
-                deletions.add(&key, &deleting.origin).map_err(|source| upserts.bug(source))?;
+            let note = |to: &mut Deletions, rows: &Admitted| {
+                let (key, epochs) = (upserts.key_of(&rows.batch), upserts.epochs(&mine, &rows.origin));
+                to.add(&key, &rows.origin, &epochs).map_err(|source| upserts.bug(source))
+            };
+            for deleting in &rows.deleting {
+                note(&mut deletions, deleting)?;
+            }
+            if let Some(followers) = &mut followers {
+                for row in &rows.fit {
+                    note(followers, row)?;
+                }
             }
         }
         let partitions = wanted.into_iter().map(|(at, (_, last))| {
@@ -158,7 +180,13 @@ impl Fold {
                       longer kept"
                 .to_owned(),
         });
-        Ok(Some(HighWater { deletions, partitions: partitions.collect(), stale }))
+        let followed = Arc::new(Reason {
+            class: Class::Stale,
+            path: String::new(),
+            message: "it deletes below what its partition has settled, and a row of its key came after it, which it would have let in"
+                .to_owned(),
+        });
+        Ok(Some(HighWater { deletions, followers, partitions: partitions.collect(), stale, followed }))
     }
 
     /// Staged objects that account for some of these offsets.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use iceberg::spec::TableMetadata;
-use model::coordinate::TopicPartition;
+use model::coordinate::{SourceId, TopicPartition};
 use model::id::PipelineId;
 use model::interval::Intervals;
 use model::ledger::{self, Ledger};
@@ -35,6 +35,42 @@ pub(crate) fn is_alone(metadata: &TableMetadata, id: &PipelineId, table: &TableN
             ledger::PROPERTIES
         ),
     })
+}
+
+/// The source of each topic, of the ledger and of what is staged. Offsets of two say nothing of which record came later, and rows of
+/// the table do not say which source they are of.
+///
+/// # Errors
+/// [`Error::Stopped`] where a topic has two.
+pub(crate) fn sources(
+    intake: &Intake,
+    ledger: &Ledger,
+    table: &TableName,
+) -> Result<BTreeMap<String, SourceId>, Error> {
+    let mut sources: BTreeMap<String, SourceId> = BTreeMap::new();
+    let known = ledger.partitions().map(|(at, _)| at);
+    let staged = intake.objects.iter().flat_map(|found| found.footer.coverage.iter()).map(|(at, _)| at.clone());
+    for at in known.chain(staged) {
+        let source = ledger.origin(&at.source);
+        match sources.get(&at.topic) {
+            Some(other) if other != source => {
+                return Err(Error::Stopped {
+                    code: "fold.two_sources",
+                    message: format!(
+                        "records of the topic `{}` come from two sources, `{other}` and `{source}` (each the hash of a cluster's ARN, or of \
+                         `name` under [source]), and which of two versions of a row in {table} came later only one source's offsets tell",
+                        at.topic
+                    ),
+                    remedy: "fold each source into a table of its own; for a cluster that took the place of another, into a new table \
+                             from its topic's beginning; nothing staged is lost"
+                        .to_owned(),
+                });
+            }
+            Some(_) => {}
+            None => drop(sources.insert(at.topic.clone(), source.clone())),
+        }
+    }
+    Ok(sources)
 }
 
 /// Leaves of every partition what goes on from where the ledger has been; the rest waits, as it is staged.

@@ -120,8 +120,8 @@ fn pass_over(
 /// What decides about rows before they enter.
 enum Merging {
     Nothing,
-    Dedup(Candidates),
-    Upsert(Upserts),
+    Dedup(Box<Candidates>),
+    Upsert(Box<Upserts>),
 }
 
 /// The files of a commit.
@@ -613,12 +613,12 @@ impl Fold {
             Mode::Dedup => {
                 let mut candidates = Candidates::new(table, &target, binding, intake)?;
                 candidates.reserve(most(dedup::row_bytes(table, intake)), wanted.len());
-                Merging::Dedup(candidates)
+                Merging::Dedup(Box::new(candidates))
             }
             Mode::Upsert => {
-                let mut upserts = Upserts::new(table, &target, binding, intake)?;
+                let mut upserts = Upserts::new(table, &target, binding, intake, &state.ledger)?;
                 upserts.reserve(most(upsert::row_bytes(table, intake)), wanted.len());
-                Merging::Upsert(upserts)
+                Merging::Upsert(Box::new(upserts))
             }
         };
         let mut high_water = match &merging {

@@ -10,17 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, PrimitiveArray, RecordBatch, StringViewArray};
 use arrow::compute::not;
 use arrow::datatypes::{DataType, Int32Type, Int64Type, TimestampMicrosecondType};
 use futures::{StreamExt, TryStreamExt};
 use iceberg::io::FileIO;
 use iceberg::spec::TableMetadata;
 use merge::Origin;
-use merge::upsert::{Deletes, Deletions, Fate, Upsert};
-use model::coordinate::TopicPartition;
+use merge::upsert::{Deletes, Deletions, Epochs, Fate, Upsert};
+use model::clock::Timestamp;
+use model::coordinate::{SourceId, TopicPartition};
 use model::interval::Intervals;
-use model::ledger::Counts;
+use model::ledger::{Counts, Ledger};
 use model::mutation::{self, Mutation};
 use pipeline::resolved::{NullKeys, Table, Write};
 use staging::record_columns;
@@ -37,6 +38,7 @@ use crate::error::Error;
 use crate::high_water::HighWater;
 use crate::intake::Intake;
 use crate::keys;
+use crate::ordered;
 use crate::rows::{Admitted, Rows, Run, runs_of};
 
 /// Where so much of a file's rows goes, `auto` writes the file anew: reading it costs less from then on, and is done once.
@@ -69,12 +71,51 @@ pub(crate) struct Upserts {
     key: Vec<keys::Column>,
     order: Vec<keys::Column>,
     origin: Vec<keys::Column>,
+    logs: Logs,
     /// Why rows whose key has a null are dead, where they are.
     null_key: Option<Arc<Reason>>,
     held: Vec<Held>,
     key_types: Vec<DataType>,
     /// Records below what their partition has settled, of keys that a later one deleted.
     superseded: BTreeMap<TopicPartition, Counts>,
+}
+
+/// Which log of their topics rows are of, where topics were made again.
+struct Logs {
+    /// By topic.
+    sources: BTreeMap<String, SourceId>,
+    ledger: Ledger,
+    /// Where it stands when a row was staged; nothing where no topic was made again.
+    ingested_at: Option<keys::Column>,
+}
+
+impl Logs {
+    /// Of staged rows.
+    fn of_staged(&self, admitted: &BTreeMap<TopicPartition, Intervals>, origin: &Origin) -> Epochs {
+        if self.ingested_at.is_none() {
+            return Epochs::new();
+        }
+        let mut epochs = vec![0; origin.offsets.len()];
+        for run in runs_of(admitted, origin) {
+            let number = self.ledger.log_number(&run.at.source);
+            epochs.iter_mut().take(run.rows.end).skip(run.rows.start).for_each(|epoch| *epoch = number);
+        }
+        epochs
+    }
+
+    /// Of rows of the table, from when they were staged.
+    fn of_stored(&self, origin: &Origin, ingested_at: &PrimitiveArray<TimestampMicrosecondType>) -> Epochs {
+        let rows = origin.topics.iter().zip(origin.partitions.iter()).zip(ingested_at.iter());
+        let number = |((topic, partition), at): ((Option<&str>, Option<i32>), Option<i64>)| {
+            let (topic, partition, at) = (topic?, partition?, at?);
+            let at = self.ledger.counted(
+                &TopicPartition { source: self.sources.get(topic)?.clone(), topic: topic.to_owned(), partition },
+                Timestamp::from_micros(at).minute(),
+            );
+            Some(self.ledger.log_number(&at.source))
+        };
+        rows.map(|row| number(row).unwrap_or(0)).collect()
+    }
 }
 
 struct Held {
@@ -97,7 +138,13 @@ impl Upserts {
     ///
     /// # Errors
     /// [`Error::Stopped`] when a column that rows are compared by is not in the table any more.
-    pub(crate) fn new(table: &Table, target: &Target, binding: &Binding, intake: &Intake) -> Result<Self, Error> {
+    pub(crate) fn new(
+        table: &Table,
+        target: &Target,
+        binding: &Binding,
+        intake: &Intake,
+        ledger: &Ledger,
+    ) -> Result<Self, Error> {
         let name = table.name.to_string();
         let settings = table.upsert.clone().unwrap_or_default();
         let stopped = |column: &str| Error::Stopped {
@@ -109,8 +156,22 @@ impl Upserts {
             let found = |column: &String| keys::column(target, binding, intake, column).ok_or_else(|| stopped(column));
             names.iter().map(found).collect::<Result<Vec<_>, Error>>()
         };
-        let (key, order) = (columns(&table.primary_key)?, columns(&settings.order_by)?);
+        // What no row has yet, neither in the table nor staged, is null in all of them.
+        let is_somewhere = |name: &&String| {
+            keys::column(target, binding, intake, name).is_some()
+                || intake.objects.iter().any(|found| found.footer.columns.iter().any(|column| column.name == **name))
+        };
+        let order_by: Vec<String> = settings.order_by.iter().filter(is_somewhere).cloned().collect();
+        let (key, order) = (columns(&table.primary_key)?, columns(&order_by)?);
         let origin = columns(&ORIGIN.map(str::to_owned))?;
+        let logs = Logs {
+            sources: ordered::sources(intake, ledger, &table.name)?,
+            ledger: ledger.clone(),
+            ingested_at: match ledger.epochs.is_empty() {
+                true => None,
+                false => columns(&[record_columns::INGESTED_AT.to_owned()])?.pop(),
+            },
+        };
         let types = |columns: &[keys::Column]| {
             let fields = columns.iter().filter_map(|column| target.arrow_schema().fields().get(column.place));
             fields.map(|field| field.data_type().clone()).collect::<Vec<DataType>>()
@@ -121,7 +182,7 @@ impl Upserts {
         let null_key = (table.null_keys == NullKeys::Reject).then(|| keys::null_key(table));
         let (held, superseded) = (Vec::new(), BTreeMap::new());
         let write = settings.write;
-        Ok(Self { table: name, upsert, write, key, order, origin, null_key, held, key_types, superseded })
+        Ok(Self { table: name, upsert, write, key, order, origin, logs, null_key, held, key_types, superseded })
     }
 
     /// Makes room for records that are to come, from so many objects.
@@ -136,6 +197,15 @@ impl Upserts {
     /// [`Error::Merge`], which would be a bug.
     pub(crate) fn deletions(&self) -> Result<Deletions, Error> {
         Deletions::new(&self.key_types).map_err(|source| self.bug(source))
+    }
+
+    pub(crate) fn epochs(&self, admitted: &BTreeMap<TopicPartition, Intervals>, origin: &Origin) -> Epochs {
+        self.logs.of_staged(admitted, origin)
+    }
+
+    /// Whether anything but what came later tells versions apart.
+    pub(crate) const fn is_ordered(&self) -> bool {
+        !self.order.is_empty()
     }
 
     pub(crate) fn key_of(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
@@ -159,17 +229,27 @@ impl Upserts {
             Some(reason) => batches().map(|rows| keys::without_key(&self.key, &rows.batch, reason)).collect(),
         };
         let Some(high_water) = high_water else { return Ok(reasons) };
-        for (rows, reasons) in batches().zip(&mut reasons) {
-            let below = high_water.below(admitted, &self.key_of(&rows.batch), &rows.origin);
+        let fit = rows.fit.len();
+        for ((number, rows), reasons) in batches().enumerate().zip(&mut reasons) {
+            let below = high_water.below(
+                admitted,
+                &self.key_of(&rows.batch),
+                &rows.origin,
+                &self.epochs(admitted, &rows.origin),
+            );
             let below = below.map_err(|source| self.bug(source))?;
-            if below.stale.true_count() == 0 {
-                continue;
-            }
-            reasons.resize(rows.batch.num_rows(), None);
-            for (reason, is_stale) in reasons.iter_mut().zip(&below.stale) {
-                if is_stale == Some(true) {
-                    reason.get_or_insert_with(|| Arc::clone(&high_water.stale));
+            let mut dies = |dead: &BooleanArray, why: &Arc<Reason>| {
+                if dead.true_count() > 0 {
+                    reasons.resize(rows.batch.num_rows(), None);
+                    for (reason, _) in reasons.iter_mut().zip(dead).filter(|(_, dies)| *dies == Some(true)) {
+                        reason.get_or_insert_with(|| Arc::clone(why));
+                    }
                 }
+            };
+            dies(&below.stale, &high_water.stale);
+            // Records that delete are behind the rows.
+            if number >= fit {
+                dies(&below.followed, &high_water.followed);
             }
         }
         Ok(reasons)
@@ -188,7 +268,12 @@ impl Upserts {
         let deleting = left.deleting.into_iter().map(|batch| (batch, true));
         for (mut rows, deletes) in left.fit.into_iter().map(|batch| (batch, false)).chain(deleting) {
             if let Some(high_water) = high_water.as_deref_mut() {
-                let below = high_water.below(admitted, &self.key_of(&rows.batch), &rows.origin);
+                let below = high_water.below(
+                    admitted,
+                    &self.key_of(&rows.batch),
+                    &rows.origin,
+                    &self.epochs(admitted, &rows.origin),
+                );
                 let deleted = below.map_err(|source| self.bug(source))?.deleted;
                 if deleted.true_count() > 0 {
                     for run in runs_of(admitted, &rows.origin) {
@@ -203,7 +288,8 @@ impl Upserts {
             let runs = runs_of(admitted, &origin).into_iter().map(|Run { at, rows }| (at.clone(), rows)).collect();
             let (key, order) = (columns_of(&self.key, &batch), columns_of(&self.order, &batch));
             let mask = deletes.then(|| BooleanArray::from(vec![true; batch.num_rows()]));
-            self.upsert.add(&key, &order, mask, origin).map_err(|source| self.bug(source))?;
+            let epochs = self.logs.of_staged(admitted, &origin);
+            self.upsert.add(&key, &order, mask, origin, epochs).map_err(|source| self.bug(source))?;
             self.held.push(Held { batch, runs });
         }
         Ok(())
@@ -274,7 +360,8 @@ impl Upserts {
         };
         let key = names(&self.key)?;
         let mut of_version: Vec<String> = Vec::new();
-        for name in names(&self.order)?.into_iter().chain(names(&self.origin)?) {
+        let ingested_at = names(&self.logs.ingested_at.into_iter().collect::<Vec<_>>())?.pop();
+        for name in names(&self.order)?.into_iter().chain(names(&self.origin)?).chain(ingested_at.clone()) {
             if !of_version.contains(&name) {
                 of_version.push(name);
             }
@@ -314,15 +401,18 @@ impl Upserts {
                 let columns = |places: &[usize]| -> Vec<ArrayRef> {
                     places.iter().filter_map(|place| found.batch.columns().get(*place)).cloned().collect()
                 };
-                let origin = origin_of(&columns(&origin)).ok_or_else(|| Error::Stopped {
+                let table = self.table.clone();
+                let untyped = || Error::Stopped {
                     code: "fold.record_columns",
-                    message: format!(
-                        "the record columns of {} do not have the types that frazil gives them",
-                        self.table
-                    ),
+                    message: format!("the record columns of {table} do not have the types that frazil gives them"),
                     remedy: "fold into a new table, or set the columns' types back; nothing staged is lost".to_owned(),
-                })?;
-                let versions = self.upsert.versions(file, &found.positions, &columns(&order), None, &origin);
+                };
+                let origin = origin_of(&columns(&origin)).ok_or_else(untyped)?;
+                let epochs = match ingested_at.as_ref().and_then(|name| found.batch.column_by_name(name)) {
+                    None => Epochs::new(),
+                    Some(at) => self.logs.of_stored(&origin, at.as_primitive_opt().ok_or_else(untyped)?),
+                };
+                let versions = self.upsert.versions(file, &found.positions, &columns(&order), None, &origin, &epochs);
                 versions.map_err(|source| self.bug(source))?;
             }
         }

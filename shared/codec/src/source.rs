@@ -41,6 +41,8 @@ pub struct Record {
     pub fields: Vec<Field>,
     /// Whether it is a map's entry.
     pub is_entry: bool,
+    /// Whether its fields are the branches of a union.
+    pub is_union: bool,
 }
 
 /// A field of a record.
@@ -139,7 +141,7 @@ pub(crate) struct At {
 /// The record of which paths start.
 pub(crate) const ROOT: usize = 0;
 
-static NO_RECORD: Record = Record { name: String::new(), fields: Vec::new(), is_entry: false };
+static NO_RECORD: Record = Record { name: String::new(), fields: Vec::new(), is_entry: false, is_union: false };
 static NO_FIELD: Field = Field {
     name: String::new(),
     id: String::new(),

@@ -65,7 +65,12 @@ struct Batch {
     order: Option<Rows>,
     deletes: Option<BooleanArray>,
     origin: Origin,
+    epochs: Epochs,
 }
+
+/// Which log of its topic and partition each row is of: a topic that was made again begins another, and whatever is of it comes later
+/// than all of the one before. Empty where there was one only.
+pub type Epochs = Vec<u32>;
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,13 +91,14 @@ struct Version {
     /// Its place in `topics`; none for rows that no record made.
     topic: Option<u32>,
     partition: i32,
+    epoch: u32,
     offset: i64,
 }
 
 impl Version {
     /// Of a row of which nothing was said: everything is newer.
     const UNKNOWN: Self =
-        Self { order: (0, 0), is_deleted: false, timestamp: None, topic: None, partition: 0, offset: 0 };
+        Self { order: (0, 0), is_deleted: false, timestamp: None, topic: None, partition: 0, epoch: 0, offset: 0 };
 }
 
 /// One record on its way in.
@@ -116,15 +122,16 @@ struct Latest {
     timestamp: Option<i64>,
     topic: String,
     partition: i32,
+    epoch: u32,
     offset: i64,
     ordinal: i32,
 }
 
 impl Latest {
     fn place(&self) -> Place<'_> {
-        let Self { timestamp, topic, partition, offset, ordinal } = self;
-        let (partition, offset, ordinal) = (*partition, *offset, *ordinal);
-        Place { timestamp: *timestamp, topic: Some(topic), partition, offset, ordinal }
+        let Self { timestamp, topic, partition, epoch, offset, ordinal } = self;
+        let (partition, epoch, offset, ordinal) = (*partition, *epoch, *offset, *ordinal);
+        Place { timestamp: *timestamp, topic: Some(topic), partition, epoch, offset, ordinal }
     }
 }
 
@@ -141,7 +148,7 @@ impl Deletions {
     ///
     /// # Errors
     /// [`Error::Shape`] when the arrays do not go together.
-    pub fn add(&mut self, key: &[ArrayRef], origin: &Origin) -> Result<(), Error> {
+    pub fn add(&mut self, key: &[ArrayRef], origin: &Origin, epochs: &Epochs) -> Result<(), Error> {
         let rows = origin.rows()?;
         if key.iter().any(|column| column.len() != rows) {
             return Err(Error::Shape("the arrays of a batch differ in length"));
@@ -151,13 +158,14 @@ impl Deletions {
         self.latest.resize_with(self.keys.len(), Vec::new);
         for (row, number) in numbers.into_iter().enumerate() {
             let Some(latest) = self.latest.get_mut(number) else { continue };
-            let place = origin.place(row);
+            let place = origin.place(row, epochs);
             let same =
                 latest.iter_mut().find(|l| Some(l.topic.as_str()) == place.topic && l.partition == place.partition);
             let owned = || Latest {
                 timestamp: place.timestamp,
                 topic: place.topic.unwrap_or_default().to_owned(),
                 partition: place.partition,
+                epoch: place.epoch,
                 offset: place.offset,
                 ordinal: place.ordinal,
             };
@@ -174,14 +182,14 @@ impl Deletions {
     ///
     /// # Errors
     /// As [`Deletions::add`].
-    pub fn before(&mut self, key: &[ArrayRef], origin: &Origin) -> Result<BooleanArray, Error> {
+    pub fn before(&mut self, key: &[ArrayRef], origin: &Origin, epochs: &Epochs) -> Result<BooleanArray, Error> {
         let rows = origin.rows()?;
         let mut before = vec![false; rows];
         let Self { keys, latest } = self;
         keys.look_up(key, |row, number| {
             let latest = latest.get(number as usize).map_or(&[][..], Vec::as_slice);
             if let Some(before) = before.get_mut(row) {
-                *before = latest.iter().any(|deleted| deleted.place().is_later(&origin.place(row)));
+                *before = latest.iter().any(|deleted| deleted.place().is_later(&origin.place(row, epochs)));
             }
         })?;
         Ok(BooleanArray::from(before))
@@ -195,6 +203,8 @@ struct Place<'a> {
     /// None for a row that no record made: everything comes later.
     topic: Option<&'a str>,
     partition: i32,
+    /// Which log of the partition.
+    epoch: u32,
     offset: i64,
     ordinal: i32,
 }
@@ -202,7 +212,7 @@ struct Place<'a> {
 impl Place<'_> {
     /// Whether it comes later than another.
     fn is_later(&self, other: &Self) -> bool {
-        let within = (self.offset, self.ordinal).cmp(&(other.offset, other.ordinal));
+        let within = self.in_log().cmp(&other.in_log());
         let order = match (self.topic, other.topic) {
             (None, _) => Ordering::Less,
             (_, None) => Ordering::Greater,
@@ -211,11 +221,17 @@ impl Place<'_> {
         };
         order == Ordering::Greater
     }
+
+    /// Where it is in its partition.
+    const fn in_log(&self) -> (u32, i64, i32) {
+        (self.epoch, self.offset, self.ordinal)
+    }
 }
 
 impl Origin {
-    fn place(&self, row: usize) -> Place<'_> {
+    fn place(&self, row: usize, epochs: &Epochs) -> Place<'_> {
         Place {
+            epoch: epochs.get(row).copied().unwrap_or(0),
             timestamp: self.timestamps.is_valid(row).then(|| self.timestamps.value(row)),
             topic: Some(self.topics.value(row)),
             partition: self.partitions.value(row),
@@ -387,9 +403,11 @@ impl Upsert {
         order_by: &[ArrayRef],
         deletes: Option<BooleanArray>,
         origin: Origin,
+        epochs: Epochs,
     ) -> Result<(), Error> {
         let rows = origin.rows()?;
-        let uneven = key.iter().chain(order_by).any(|column| column.len() != rows)
+        let uneven = !epochs.is_empty() && epochs.len() != rows
+            || key.iter().chain(order_by).any(|column| column.len() != rows)
             || deletes.as_ref().is_some_and(|deletes| deletes.len() != rows || deletes.null_count() > 0);
         if uneven {
             return Err(Error::Shape("the arrays of a batch differ in length"));
@@ -405,7 +423,7 @@ impl Upsert {
                 *records = records.saturating_add(1);
             }
         }
-        self.batches.push(Batch { keys, order, deletes, origin });
+        self.batches.push(Batch { keys, order, deletes, origin, epochs });
         Ok(())
     }
 
@@ -467,9 +485,11 @@ impl Upsert {
         order_by: &[ArrayRef],
         deleted: Option<&BooleanArray>,
         origin: &Origin,
+        epochs: &Epochs,
     ) -> Result<(), Error> {
         let rows = origin.rows()?;
-        let uneven = order_by.iter().any(|column| column.len() != rows)
+        let uneven = !epochs.is_empty() && epochs.len() != rows
+            || order_by.iter().any(|column| column.len() != rows)
             || positions.len() != rows
             || deleted.is_some_and(|deleted| deleted.len() != rows);
         if uneven {
@@ -506,6 +526,7 @@ impl Upsert {
                 timestamp: origin.timestamps.is_valid(row).then(|| origin.timestamps.value(row)),
                 topic,
                 partition: if is_ours { origin.partitions.value(row) } else { 0 },
+                epoch: epochs.get(row).copied().unwrap_or(0),
                 offset: if is_ours { origin.offsets.value(row) } else { 0 },
             };
         }
@@ -561,10 +582,9 @@ impl Upsert {
             return;
         }
         let at = |record: &Record| self.place(*record);
-        let log = |place: &Place<'_>| (place.offset, place.ordinal);
         records.sort_by(|a, b| {
             let (a, b) = (at(a), at(b));
-            (a.topic, a.partition, log(&a)).cmp(&(b.topic, b.partition, log(&b)))
+            (a.topic, a.partition, a.in_log()).cmp(&(b.topic, b.partition, b.in_log()))
         });
         let same = |a: &Record, b: &Record| {
             let (a, b) = (at(a), at(b));
@@ -678,6 +698,7 @@ impl Upsert {
             timestamp: version.timestamp,
             topic: version.topic.and_then(|topic| self.topics.get(topic as usize)).map(String::as_str),
             partition: version.partition,
+            epoch: version.epoch,
             offset: version.offset,
             // Rows of the table do not say which of their record's they are: the last one that acted.
             ordinal: i32::MAX,
@@ -693,9 +714,10 @@ impl Upsert {
     }
 
     fn place(&self, record: Record) -> Place<'_> {
-        const NOWHERE: Place<'_> = Place { timestamp: None, topic: None, partition: 0, offset: 0, ordinal: 0 };
+        const NOWHERE: Place<'_> =
+            Place { timestamp: None, topic: None, partition: 0, epoch: 0, offset: 0, ordinal: 0 };
         let row = record.row as usize;
-        self.batches.get(record.batch as usize).map_or(NOWHERE, |batch| batch.origin.place(row))
+        self.batches.get(record.batch as usize).map_or(NOWHERE, |batch| batch.origin.place(row, &batch.epochs))
     }
 
     fn deletes(&self, record: Record) -> bool {

@@ -322,6 +322,14 @@ impl Ledger {
         self.epochs.iter().find(|epoch| epoch.counts_as == *source).map_or(source, |epoch| &epoch.source)
     }
 
+    /// Which log of its topic a source that the ledger counts under is: 0 is the first, and each that was made again is the next.
+    #[must_use]
+    pub fn log_number(&self, source: &SourceId) -> u32 {
+        let Some(of) = self.epochs.iter().find(|epoch| epoch.counts_as == *source) else { return 0 };
+        let before = self.epochs.iter().filter(|epoch| epoch.source == of.source && epoch.since < of.since);
+        1 + u32::try_from(before.count()).unwrap_or(u32::MAX - 1)
+    }
+
     /// All counts together.
     #[must_use]
     pub fn totals(&self) -> Counts {

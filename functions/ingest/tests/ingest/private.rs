@@ -345,3 +345,52 @@ async fn a_field_may_be_left_out_that_only_another_version_has() {
     topic.handle(vec![at(0, "00 00000002 00 0a0161 1a0173")]).await.unwrap();
     assert_eq!(topic.rows(), ["0: id=a phone=NULL"]);
 }
+
+/// What a path of the file leads to in one version lies in a union, a list or a map in another, where no path leads.
+#[tokio::test(start_paused = true)]
+async fn what_another_version_has_elsewhere_goes_with_what_it_lies_in() {
+    let (id, n) = (text("id"), text("n"));
+    let one = format!("{{\"type\": \"record\", \"name\": \"A\", \"fields\": [{}, {n}]}}", text("ssn"));
+    let p = |of: &str| format!("{{\"name\": \"p\", \"type\": {of}}}");
+    let other = format!("{{\"type\": \"record\", \"name\": \"B\", \"fields\": [{n}]}}");
+    let avro = record(&[&id, &p(&one)]);
+    let unions = record(&[&id, &p(&format!("[{one}, {other}]"))]);
+    let lists = record(&[&id, &p(&format!("{{\"type\": \"array\", \"items\": {one}}}"))]);
+    let maps = record(&[&id, &p(&format!("{{\"type\": \"map\", \"values\": {one}}}"))]);
+    let before = "00 00000002 0261 0253 026e";
+    for unknown in ["add", "rest", "ignore"] {
+        for said in ["exclude = [\"p.ssn\"]\n", "[table.columns]\ns = { from = \"p.ssn\", pii = \"last4\" }\n"] {
+            let table = format!("unknown_fields = \"{unknown}\"\n{said}");
+            for (newest, now) in [
+                (&unions, "00 00000001 0261 00 0253 026e"),
+                (&lists, "00 00000001 0261 02 0253 026e 00"),
+                (&maps, "00 00000001 0261 02 026b 0253 026e 00"),
+            ] {
+                let topic = topic("avro", &[newest, &avro], &table).await;
+                topic.handle(all(&[now, before])).await.unwrap();
+                let rows = topic.rows().join("; ");
+                assert!(!rows.contains('S') && rows.contains("id=a"), "{table}{newest}: {rows}");
+            }
+            let member = |of: &str| object(&format!("\"id\": {{\"type\": \"string\"}}, \"p\": {of}"));
+            let text = "{\"type\": \"string\"}";
+            let inner = format!("{{\"type\": \"object\", \"properties\": {{\"ssn\": {text}, \"n\": {text}}}}}");
+            let json = member(&inner);
+            for (newest, now) in [
+                (
+                    format!("{{\"type\": \"array\", \"items\": {inner}}}"),
+                    "{\"id\":\"a\",\"p\":[{\"ssn\":\"S\",\"n\":\"n\"}]}",
+                ),
+                (
+                    format!("{{\"type\": \"object\", \"additionalProperties\": {text}}}"),
+                    "{\"id\":\"a\",\"p\":{\"ssn\":\"S\"}}",
+                ),
+            ] {
+                let topic = topic("json", &[&member(&newest), &json], &table).await;
+                let before = "{\"id\":\"a\",\"p\":{\"ssn\":\"S\",\"n\":\"n\"}}";
+                topic.handle(texts(&[(1, now), (2, before)])).await.unwrap();
+                let rows = topic.rows().join("; ");
+                assert!(!rows.contains('S') && rows.contains("id=a"), "{table}{newest}: {rows}");
+            }
+        }
+    }
+}

@@ -124,6 +124,20 @@ pub(super) fn taken(table: &TableName, column: &footer::Column, there: &str) -> 
     }
 }
 
+/// Rows that are there would have no key.
+pub(super) fn new_key(table: &TableName, column: &footer::Column) -> Error {
+    Error::Stopped {
+        code: "fold.key_new",
+        message: format!(
+            "column `{}` (from `{}`) is of the primary key, and new to {table}, whose rows have no value in it: they would be rows of \
+             other keys for ever",
+            column.name, column.source_name
+        ),
+        remedy: "keep the `primary_key` that the table's rows have, or fold into a new table; nothing staged is lost"
+            .to_owned(),
+    }
+}
+
 pub(super) fn ambiguous_case(table: &TableName, path: &str, name: &str, there: &str) -> Error {
     Error::Stopped {
         code: "fold.column_taken",

@@ -93,15 +93,49 @@ async fn rows_of_null_keys_may_be_refused() {
 }
 
 #[tokio::test]
-async fn a_table_that_lost_what_versions_are_told_by_stops() {
-    let world = world(4, &["at"], Write::Auto);
-    let mut pipeline = Pipeline::clone(&world.pipeline);
-    pipeline.table.upsert = Some(Upsert { order_by: vec!["nope".to_owned()], ..Upsert::default() });
-    let world = World { pipeline: Arc::new(pipeline), ..world };
-    stage(&world, &[(0, 0, 1, 0)]);
-    let error = world.fold().run().await.unwrap_err();
-    assert_eq!(error.code(), "fold.upsert_column");
-    assert!(held_or_nothing(&world).await.is_empty());
+async fn a_key_that_no_column_has_stops_and_an_order_that_none_has_is_of_nulls() {
+    let with = |keys: &[&str], order_by: &[&str]| {
+        let world = world(4, order_by, Write::Auto);
+        let mut pipeline = Pipeline::clone(&world.pipeline);
+        pipeline.table.primary_key = keys.iter().map(|name| (*name).to_owned()).collect();
+        World { pipeline: Arc::new(pipeline), ..world }
+    };
+    let of_key = with(&["nope"], &[]);
+    stage(&of_key, &[(0, 0, 1, 0)]);
+    assert_eq!(of_key.fold().run().await.unwrap_err().code(), "fold.upsert_column");
+    assert!(held_or_nothing(&of_key).await.is_empty());
+    // Staged before there was such a column.
+    let of_order = with(&["id"], &["later"]);
+    stage(&of_order, &[(0, 0, 1, 9), (0, 1, 1, 0)]);
+    of_order.fold().run().await.unwrap();
+    assert_eq!(held(&of_order).await, [(1, 0, 0, 1)]);
+}
+
+/// Offsets begin at 0 again, and what is of the new topic comes later all the same.
+#[tokio::test]
+async fn rows_of_a_topic_made_again_replace_those_of_before() {
+    for later_fold in [false, true] {
+        let world = world(7, &[], Write::Auto);
+        stage(&world, &(0..20).map(|n| (0, n, n, 0)).collect::<Vec<Row>>());
+        world.fold().run().await.unwrap();
+        world.wait(60);
+        let since = Some(world.clock.now().minute());
+        let reset = crate::Reset { topic: "orders-eu".to_owned(), partition: None, since };
+        world.fold().reset(&reset).await.unwrap();
+        stage(&world, &[(0, 0, 3, 1), (0, 1, 4, 1)]);
+        if later_fold {
+            world.fold().run().await.unwrap();
+            world.wait(1);
+        }
+        stage(&world, &[(0, 2, 3, 2), (0, 3, 50, 2)]);
+        world.fold().run().await.unwrap();
+        let rows = held(&world).await;
+        assert!(
+            rows.contains(&(3, 2, 0, 2)) && rows.contains(&(4, 1, 0, 1)) && rows.contains(&(50, 2, 0, 3)),
+            "{rows:?}"
+        );
+        assert_eq!(rows.len(), 21);
+    }
 }
 
 #[tokio::test]

@@ -69,6 +69,7 @@ impl Describer<'_> {
             kind: Kind::Single(Single { default: Ok(default), comparable, within: None }),
             optional: false,
         };
+        let is_union = matches!(found, Found::Union(_));
         let (name, fields, is_entry) = match found {
             Found::Record(id) => {
                 let Shape::Record(record) = schema.shape(id) else { return Record::default() };
@@ -106,7 +107,7 @@ impl Describer<'_> {
                 ("the payload".to_owned(), vec![Field::named(VALUE, value)], false)
             }
         };
-        Record { name, fields, is_entry }
+        Record { name, fields, is_entry, is_union }
     }
 
     fn value(&mut self, of: usize) -> Value {

@@ -779,6 +779,9 @@ impl<'a> Planner<'a> {
             let (place, written) = (excluded.place.clone(), std::mem::take(&mut excluded.path));
             let all = self.ever_called(&written);
             let own = self.found(&written).or_else(|| all.first().cloned());
+            if own.is_none() {
+                others.extend(self.shut(&written).map(|path| (path, place.clone())));
+            }
             others.extend(all.into_iter().filter(|path| Some(path) != own.as_ref()).map(|path| (path, place.clone())));
             excluded.path = own.unwrap_or(written);
         }
@@ -788,6 +791,13 @@ impl<'a> Planner<'a> {
             let (same, all): (Vec<_>, Vec<_>) =
                 self.ever_called(written).into_iter().partition(|path| Some(path) == own.as_ref());
             others.extend(all.into_iter().map(|path| (path, place.clone())));
+            // No column can be made of it, and what it lies in would be one.
+            if self.resolve(written).is_err() {
+                others.extend(same.iter().map(|path| (path.clone(), place.clone())));
+                if same.is_empty() {
+                    others.extend(self.shut(written).map(|path| (path, place.clone())));
+                }
+            }
             // A version has used the name again: the column is made of one of the fields.
             if let [path, _, ..] = same.as_slice() {
                 excluded.push(Excluded { path: path.clone(), applied: true, place, is_personal: true });
@@ -796,6 +806,30 @@ impl<'a> Planner<'a> {
         let other = |(path, place)| Excluded { path, applied: true, place, is_personal: false };
         excluded.extend(others.into_iter().map(other));
         self.defaults.excluded = excluded;
+    }
+
+    /// The way along a path to the first field that has no fields by which it goes on: a union, a map, something that is JSON or of one
+    /// value. What the path leads to in another version may be in there. None where a record lacks the next field, or none is missing.
+    fn shut(&self, path: &[String]) -> Option<Vec<String>> {
+        let case = self.table.column_case;
+        if self.source.versions.iter().all(|version| ever_called(version, case, path).is_empty()) {
+            return None;
+        }
+        let (mut record, mut names) = (ROOT, Vec::new());
+        let mut segments = path.iter().peekable();
+        while let Some(segment) = segments.next() {
+            let field = self.source.field(self.find(record, segment).ok()?);
+            names.push(field.name.clone());
+            let next = *segments.peek()?;
+            let inside = field.value.inside().map(|inside| (inside, self.source.record(inside)));
+            match inside {
+                Some((inside, of)) if self.find(inside, next).is_ok() || !(of.is_entry || of.is_union) => {
+                    record = inside
+                }
+                _ => return Some(names),
+            }
+        }
+        None
     }
 
     /// The names of the fields that a path leads through, where it was written with names that they had before, or spelled otherwise.

@@ -613,6 +613,7 @@ fn declared(records: Vec<Vec<(&str, source::Kind)>>) -> Declared {
         name: "the record".to_owned(),
         fields: fields.into_iter().map(field).collect(),
         is_entry: false,
+        is_union: false,
     };
     Declared(source::Schema {
         records: records.into_iter().map(record).collect(),

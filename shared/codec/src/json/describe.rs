@@ -58,13 +58,14 @@ impl Describer<'_> {
                 name,
                 fields: vec![Field::named("key", key), Field::named("value", value)],
                 is_entry: true,
+                is_union: false,
             };
         }
         let fields = schema.fields(id).iter().map(|field| Field {
             doc: field.doc.clone(),
             ..Field::named(&field.name, Value { kind: self.kind(field.of, 0), optional: field.optional })
         });
-        Record { name, fields: fields.collect(), is_entry: false }
+        Record { name, fields: fields.collect(), is_entry: false, is_union: false }
     }
 
     fn kind(&mut self, id: usize, lists: usize) -> Kind {

@@ -62,7 +62,8 @@ fn record(message: &MessageDescriptor, found: &mut Found) -> Record {
         doc: None,
         value: value(&field, found),
     });
-    Record { fields: fields.collect(), name: message.full_name().to_owned(), is_entry: message.is_map_entry() }
+    let (name, is_entry) = (message.full_name().to_owned(), message.is_map_entry());
+    Record { fields: fields.collect(), name, is_entry, is_union: false }
 }
 
 fn value(field: &FieldDescriptor, found: &mut Found) -> Value {

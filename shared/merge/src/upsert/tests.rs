@@ -66,7 +66,7 @@ fn fold(how: Deletes, is_ordered: bool, batches: &[Vec<Plain>], table: &[Held]) 
     for batch in batches {
         let deletes = batch.iter().any(|row| row.deletes);
         let deletes = deletes.then(|| BooleanArray::from_iter(batch.iter().map(|row| Some(row.deletes))));
-        upsert.add(&key(batch), &order(batch, is_ordered), deletes, origin(batch)).unwrap();
+        upsert.add(&key(batch), &order(batch, is_ordered), deletes, origin(batch), Epochs::new()).unwrap();
     }
     let files: Vec<&[Held]> = table.chunks(3).collect();
     for (file, rows) in files.iter().enumerate().rev() {
@@ -78,7 +78,9 @@ fn fold(how: Deletes, is_ordered: bool, batches: &[Vec<Plain>], table: &[Held]) 
         let rows: Vec<Held> = positions.iter().map(|at| files[file as usize][(at / 2) as usize]).collect();
         let plain: Vec<Plain> = rows.iter().map(|held| held.row).collect();
         let marked = BooleanArray::from_iter(rows.iter().map(|held| held.is_marked.then_some(true)));
-        upsert.versions(file, &positions, &order(&plain, is_ordered), Some(&marked), &origin(&plain)).unwrap();
+        upsert
+            .versions(file, &positions, &order(&plain, is_ordered), Some(&marked), &origin(&plain), &Epochs::new())
+            .unwrap();
     }
     let outcome = upsert.finish(how);
     check_counts(&outcome, table.len());
@@ -215,22 +217,36 @@ fn all_old_rows_of_a_key_go_together() {
 fn rows_that_no_record_made_give_way() {
     let mut upsert = Upsert::new(&[DataType::Int64], &[]).unwrap();
     let new = [row(1, 0, 0)];
-    upsert.add(&key(&new), &[], None, origin(&new)).unwrap();
+    upsert.add(&key(&new), &[], None, origin(&new), Epochs::new()).unwrap();
     upsert.meet(&key(&new), 7, &[3]).unwrap();
     assert_eq!(upsert.matched(), BTreeMap::from([(7, vec![3])]));
     let nowhere = Origin { topics: StringViewArray::from_iter([None::<&str>]), ..origin(&new) };
-    upsert.versions(7, &[3], &[], None, &nowhere).unwrap();
+    upsert.versions(7, &[3], &[], None, &nowhere, &Epochs::new()).unwrap();
     let outcome = upsert.finish(HARD);
     assert_eq!((outcome.removed, &outcome.fates[0][..]), (vec![(7, 3)], &[Fate::Updated][..]));
+}
+
+#[test]
+fn what_is_of_a_topic_made_again_comes_later_whatever_its_offset() {
+    let mut upsert = Upsert::new(&[DataType::Int64], &[]).unwrap();
+    let new = [row(1, 0, 0), delete(2, 1), row(3, 0, 2), row(3, 0, 500)];
+    let deletes = BooleanArray::from_iter(new.iter().map(|row| Some(row.deletes)));
+    upsert.add(&key(&new), &[], Some(deletes), origin(&new), vec![1, 1, 1, 0]).unwrap();
+    let old = [row(1, 0, 100), row(2, 0, 101)];
+    upsert.meet(&key(&old), 0, &[0, 1]).unwrap();
+    upsert.versions(0, &[0, 1], &[], None, &origin(&old), &vec![0, 0]).unwrap();
+    let outcome = upsert.finish(HARD);
+    assert_eq!(outcome.removed, [(0, 0), (0, 1)]);
+    assert_eq!(outcome.fates, [[Fate::Updated, Fate::Deleted, Fate::Added, Fate::Superseded]]);
 }
 
 #[test]
 fn the_same_record_again_changes_nothing() {
     let old = [Held { row: row(1, 1, 4), is_marked: false }];
     let mut upsert = Upsert::new(&[DataType::Int64], &[DataType::Int64]).unwrap();
-    upsert.add(&key(&[old[0].row]), &order(&[old[0].row], true), None, origin(&[old[0].row])).unwrap();
+    upsert.add(&key(&[old[0].row]), &order(&[old[0].row], true), None, origin(&[old[0].row]), Epochs::new()).unwrap();
     upsert.meet(&key(&[old[0].row]), 0, &[0]).unwrap();
-    upsert.versions(0, &[0], &order(&[old[0].row], true), None, &origin(&[old[0].row])).unwrap();
+    upsert.versions(0, &[0], &order(&[old[0].row], true), None, &origin(&[old[0].row]), &Epochs::new()).unwrap();
     let outcome = upsert.finish(HARD);
     assert_eq!((outcome.removed.len(), outcome.enter[0].true_count()), (0, 0));
     assert_eq!(outcome.fates, [[Fate::Superseded]]);
@@ -240,24 +256,33 @@ fn the_same_record_again_changes_nothing() {
 fn a_row_from_before_a_deletion_of_its_key_is_known() {
     let mut deletions = Deletions::new(&[DataType::Int64]).unwrap();
     let deleted = [delete(1, 5), delete(1, 9), delete(2, 7), of(1, 40, delete(3, 2))];
-    deletions.add(&key(&deleted), &origin(&deleted)).unwrap();
+    deletions.add(&key(&deleted), &origin(&deleted), &Epochs::new()).unwrap();
     let rows = [row(1, 1, 8), row(1, 1, 10), row(2, 1, 6), row(4, 1, 0), row(3, 1, 3), row(3, 1, 5)];
-    let before: Vec<bool> = deletions.before(&key(&rows), &origin(&rows)).unwrap().iter().map(Option::unwrap).collect();
+    let before: Vec<bool> =
+        deletions.before(&key(&rows), &origin(&rows), &Epochs::new()).unwrap().iter().map(Option::unwrap).collect();
     assert_eq!(before, [true, false, true, false, true, false]);
-    assert!(deletions.add(&key(&[]), &origin(&deleted)).is_err());
+    assert!(deletions.add(&key(&[]), &origin(&deleted), &Epochs::new()).is_err());
 }
 
 #[test]
 fn arrays_that_do_not_go_together_are_refused() {
     let rows = [row(1, 1, 1)];
     let mut upsert = Upsert::new(&[DataType::Int64], &[DataType::Int64]).unwrap();
-    assert!(upsert.add(&key(&rows), &[], None, origin(&rows)).is_err());
-    assert!(upsert.add(&key(&[]), &order(&rows, true), None, origin(&rows)).is_err());
+    assert!(upsert.add(&key(&rows), &[], None, origin(&rows), Epochs::new()).is_err());
+    assert!(upsert.add(&key(&[]), &order(&rows, true), None, origin(&rows), Epochs::new()).is_err());
     assert!(
-        upsert.add(&key(&rows), &order(&rows, true), Some(BooleanArray::from(vec![true; 2])), origin(&rows)).is_err()
+        upsert
+            .add(
+                &key(&rows),
+                &order(&rows, true),
+                Some(BooleanArray::from(vec![true; 2])),
+                origin(&rows),
+                Epochs::new()
+            )
+            .is_err()
     );
     assert!(upsert.meet(&key(&rows), 0, &[]).is_err());
-    assert!(upsert.versions(0, &[], &order(&rows, true), None, &origin(&rows)).is_err());
+    assert!(upsert.versions(0, &[], &order(&rows, true), None, &origin(&rows), &Epochs::new()).is_err());
     assert!(Upsert::new(&[], &[]).is_err());
 }
 

@@ -242,6 +242,10 @@ fn order_by<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known<'_
             let message = format!("`{column}` has the type `{nested}`, which has no order");
             reader.fault(text.at, code::INVALID, message);
         }
+        if known.declared(&column).is_some_and(|c| c.pii.is_some_and(|pii| pii != Pii::Drop)) {
+            let message = format!("what is left of `{column}` has not the order of its values");
+            reader.fault(text.at, code::INVALID, message);
+        }
         if order.contains(&column) {
             reader.fault(text.at, code::DUPLICATE, format!("the column `{column}` is there twice"));
         } else {
@@ -422,6 +426,10 @@ fn primary_key<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known
                 let message = format!("`{column}` has the type `{data_type}` and cannot be part of a key: {why}");
                 reader.fault(text.at, code::INVALID, message);
             }
+        }
+        if known.declared(&column).is_some_and(|c| c.pii == Some(Pii::Last4)) {
+            let message = format!("`{column}` keeps four characters of its values, and rows of many would be one");
+            reader.fault(text.at, code::INVALID, message);
         }
         if key.contains(&column) {
             reader.fault(text.at, code::DUPLICATE, format!("the column `{column}` is there twice"));

@@ -872,6 +872,12 @@ fn what_belongs_to_upsert_is_said_of_it_alone() {
         &["5:1 invalid `mode = \"upsert\"`", "6:1 invalid belongs to", "7:1 invalid belongs to"],
     );
     table("null_keys = \"reject\"", &["3:1 invalid compare keys"]);
+    let columns = "[table.columns]\na = { pii = \"last4\" }";
+    table(&format!("{upsert}\n{columns}"), &["4:16 invalid rows of many would be one"]);
+    table(
+        &format!("{upsert}\norder_by = [\"b\"]\n[table.columns]\nb = {{ pii = \"last4\" }}"),
+        &["5:13 invalid has not the order"],
+    );
     let pipeline = parse_named(&format!(
         "[source]\ntopics = [\"x.*\"]\n{VALUE}[table]\nname = \"db.{{topic}}\"\nmode = \"upsert\"\n{key}\norder_by = [\"at\"]\n\
          write = \"merge-on-read\"\n[tables.one]\norder_by = []\nnull_keys = \"reject\"\n[tables.two]\nmode = \"append\"\n\
