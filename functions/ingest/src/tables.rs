@@ -14,7 +14,7 @@ use model::clock::Minute;
 use model::coverage::Filtered;
 use model::secret::Secret;
 use pipeline::resolved::{Pipeline, Table};
-use pipeline::route::Part;
+use pipeline::route::Route;
 use staging::footer;
 use staging::object::TableRows;
 use staging::record_columns;
@@ -371,10 +371,8 @@ impl Tables {
         if !self.takes_deletes {
             return Ok(Fate::Filtered(Filtered::Tombstone));
         }
-        let by_field = |part: &Part| matches!(part, Part::Field(_));
-        if self.pipeline.route.as_ref().is_some_and(|route| route.parts().any(by_field)) {
-            let message = "the record has no value, and its table is named by a field of it".to_owned();
-            return Ok(Fate::Dead(Rejected { class: Class::Unroutable, path: String::new(), message }));
+        if self.pipeline.route.as_ref().is_some_and(Route::takes_fields) {
+            return Ok(Fate::Dead(Rejected::no_field_of_a_route()));
         }
         let number = match self.only {
             Some(_) => 0,
@@ -390,14 +388,7 @@ impl Tables {
             return Ok(Fate::Filtered(Filtered::Tombstone));
         }
         if let Some(column) = settings.beside_record_key() {
-            return Ok(Fate::Dead(Rejected {
-                class: Class::NullKey,
-                path: column.to_owned(),
-                message: format!(
-                    "a record without a value deletes the row of its key, and `{column}` of the table's key is not made of the \
-                     record's: `{column} = \"@key.{column}\"`"
-                ),
-            }));
+            return Ok(Fate::Dead(Rejected::key_beside(column)));
         }
         Ok(match self.rows.get_mut(number) {
             Some(Some(rows)) => target.delete(record, key, &mut rows.builder),

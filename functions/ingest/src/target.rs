@@ -232,6 +232,21 @@ impl Target {
         }
     }
 
+    /// Reads what of a record is neither its value nor a field of its key; gives its timestamp.
+    #[inline]
+    fn beside_value(&mut self, record: &Record<'_>) -> Result<Option<i64>, Rejected> {
+        let timestamp_us = record.timestamp_ms().and_then(record_columns::micros);
+        if timestamp_us.is_none()
+            && let Some(rejected) = self.without_timestamp(record)
+        {
+            return Err(rejected);
+        }
+        if !self.texts.is_empty() {
+            self.texts.read(record.key(), record.headers())?;
+        }
+        Ok(timestamp_us)
+    }
+
     /// Makes a record's rows, and says where they come from in `rows`. The payload's writer is one that it reads.
     pub(crate) fn take(
         &mut self,
@@ -241,17 +256,10 @@ impl Target {
         key: &Key<'_>,
         rows: &mut record_columns::Builder,
     ) -> Fate {
-        let timestamp_us = record.timestamp_ms().and_then(record_columns::micros);
-        if timestamp_us.is_none()
-            && let Some(rejected) = self.without_timestamp(record)
-        {
-            return Fate::Dead(rejected);
-        }
-        if !self.texts.is_empty()
-            && let Err(rejected) = self.texts.read(record.key(), record.headers())
-        {
-            return Fate::Dead(rejected);
-        }
+        let timestamp_us = match self.beside_value(record) {
+            Ok(timestamp_us) => timestamp_us,
+            Err(rejected) => return Fate::Dead(rejected),
+        };
         if let Some(keys) = &mut self.keys
             && let Err(rejected) = keys.tries(key)
         {
@@ -285,23 +293,12 @@ impl Target {
     /// Makes what deletes the row of a record's key, which has no value. What is made of the value is null in it, and whatever else
     /// is no part of the key means nothing.
     pub(crate) fn delete(&mut self, record: &Record<'_>, key: &Key<'_>, rows: &mut record_columns::Builder) -> Fate {
-        let timestamp_us = record.timestamp_ms().and_then(record_columns::micros);
-        if timestamp_us.is_none()
-            && let Some(rejected) = self.without_timestamp(record)
-        {
-            return Fate::Dead(rejected);
-        }
-        if !self.texts.is_empty()
-            && let Err(rejected) = self.texts.read(record.key(), record.headers())
-        {
-            return Fate::Dead(rejected);
-        }
+        let timestamp_us = match self.beside_value(record) {
+            Ok(timestamp_us) => timestamp_us,
+            Err(rejected) => return Fate::Dead(rejected),
+        };
         if record.key().is_none() {
-            return Fate::Dead(Rejected {
-                class: codec::Class::NullKey,
-                path: "@key".to_owned(),
-                message: "the record has neither a value nor a key: there is nothing to delete".to_owned(),
-            });
+            return Fate::Dead(Rejected::no_key_to_delete());
         }
         if let Some(keys) = &mut self.keys
             && let Err(rejected) = keys.tries(key).and_then(|()| keys.take(key, 1))

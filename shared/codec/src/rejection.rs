@@ -127,6 +127,29 @@ impl Rejected {
         let message = "the record has no key, and a required column is made of it".to_owned();
         Self { class: Class::MissingRequired, path: String::new(), message }.of_key()
     }
+
+    /// Why a record that has neither a value nor a key deletes nothing.
+    #[must_use]
+    pub fn no_key_to_delete() -> Self {
+        let message = "the record has neither a value nor a key: there is nothing to delete".to_owned();
+        Self { class: Class::NullKey, path: String::new(), message }.of_key()
+    }
+
+    /// Why a record without a value does not say which row it deletes.
+    #[must_use]
+    pub fn key_beside(column: &str) -> Self {
+        let message = format!(
+            "a record without a value deletes the row of its key, and `{column}` of the table's key is not made of the record's"
+        );
+        Self { class: Class::NullKey, path: column.to_owned(), message }
+    }
+
+    /// Why a record without a value has no table, where a field of the value names it.
+    #[must_use]
+    pub fn no_field_of_a_route() -> Self {
+        let message = "the record has no value, and its table is named by a field of it".to_owned();
+        Self { class: Class::Unroutable, path: String::new(), message }
+    }
 }
 
 #[cfg(test)]

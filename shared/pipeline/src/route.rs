@@ -67,6 +67,12 @@ impl Route {
         self.namespace.iter().chain(&self.name)
     }
 
+    /// Whether a field of the value has a say in the name.
+    #[must_use]
+    pub fn takes_fields(&self) -> bool {
+        self.parts().any(|part| matches!(part, Part::Field(_)))
+    }
+
     /// The table of all records of a topic, where their topic alone names it and can.
     #[must_use]
     pub fn of_topic(&self, topic: &str) -> Option<TableName> {

@@ -35,6 +35,9 @@ struct Body<'a, P> {
     dead_letter: Option<DeadLetter<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     tombstone: bool,
+    /// Whether it deletes the row of its key.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deletes: bool,
     /// By what the record was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     filtered: Option<Filtered>,
@@ -175,7 +178,7 @@ pub(crate) fn document(
     decoded: &Decoded,
     session: &mut Session<'_>,
 ) -> Result<(), Failure> {
-    let mut body = Body { place, table: None, dead_letter: None, tombstone: false, filtered: None };
+    let mut body = Body { place, table: None, dead_letter: None, tombstone: false, deletes: false, filtered: None };
     let rows = match decoded {
         Decoded::Rows { table, rows } => {
             body.table.clone_from(table);
@@ -183,6 +186,10 @@ pub(crate) fn document(
         }
         Decoded::Tombstone => {
             body.tombstone = true;
+            &[]
+        }
+        Decoded::Delete => {
+            (body.tombstone, body.deletes) = (true, true);
             &[]
         }
         Decoded::Filtered(why) => {

@@ -4,6 +4,7 @@ use pipeline::Fault;
 use pipeline::environment::{Environment, Start};
 use pipeline::partition;
 use pipeline::resolved::{Late, Mode, PartitionField, Pipeline, Table, Transform, Write};
+use pipeline::route::Route;
 use pipeline::types::Type;
 use serde::Serialize;
 
@@ -124,6 +125,12 @@ impl<'a> Remarks<'a> {
             );
         }
         if table.mode == Mode::Upsert {
+            if table.takes_deletes() && self.pipeline().route.as_ref().is_some_and(Route::takes_fields) {
+                self.add(
+                    "plan.deletes_unroutable",
+                    "records without a value have no field that names their table, and go to dead letters: nothing is deleted",
+                );
+            }
             if let (true, Some(column)) = (table.takes_deletes(), table.beside_record_key()) {
                 self.add(
                     "plan.deletes_without_key",

@@ -161,6 +161,39 @@ fn every_kind_of_file_comes_to_the_same_row() {
     assert_eq!(place.tested(&[]), (Exit::Done, json!(10), json!(0), Vec::new()));
 }
 
+/// A record without a value deletes a row in mode `upsert`, and is no row of nulls.
+#[test]
+fn what_deletes_a_row_is_told_from_rows() {
+    let table = "name = \"lake.clicks\"\nmode = \"upsert\"\nprimary_key = [\"id\"]\n[table.columns]\n\
+        id = { from = \"@key.id\", type = \"long\" }\nv = { type = \"string\", required = true }\n\
+        [key]\nformat = \"json\"\nframing = \"bare\"";
+    let place = json_topic(table);
+    let base64 = |text: &str| base64_simd::STANDARD.encode_to_string(text);
+    let (key, value) = (base64("{\"id\": 7}"), base64("{\"v\": \"x\"}"));
+    let lines = [json!({"key": key, "value": value}), json!({"key": key, "value": null}), json!({"value": null})];
+    place.write("samples/p/all.records.jsonl", lines.map(|line| line.to_string()).join("\n"));
+    assert_eq!(place.test(&["--update"]).0, Exit::Done);
+    let expected = place.expected();
+    assert_eq!(expected["all.records.jsonl:1"], json!({"rows": [{"id": 7, "v": "x"}]}));
+    assert_eq!(expected["all.records.jsonl:2"], json!({"deletes": {"id": 7}}));
+    assert_eq!(expected["all.records.jsonl:3"]["dead_letter"]["class"], "null_key");
+    assert_eq!(place.tested(&[]), (Exit::Done, json!(3), json!(0), Vec::new()));
+    place.write("samples/p/expected.json", json!({"all.records.jsonl:2": {"deletes": {"id": 8}}}).to_string());
+    assert_eq!(place.tested(&[]).1, json!(0));
+    let (exit, document) = place.answer(&["decode", "--null", "--key-hex", "7b226964223a377d"]);
+    assert_eq!((exit, &document["deletes"], &document["rows"]), (Exit::Done, &json!(true), &json!([])), "{document}");
+    let (exit, document) = place.answer(&["decode", "--null"]);
+    assert_eq!((exit, &document["dead_letter"]["class"]), (Exit::No, &json!("null_key")), "{document}");
+    // A table's key that is not made of the record's.
+    let beside = table.replace(
+        "{ from = \"@key.id\", type = \"long\" }",
+        "{ type = \"long\" }\nk = { from = \"@key.id\", type = \"long\" }",
+    );
+    let place = json_topic(&beside);
+    let (exit, document) = place.answer(&["decode", "--null", "--key-hex", "7b226964223a377d"]);
+    assert_eq!((exit, &document["dead_letter"]["path"]), (Exit::No, &json!("id")), "{document}");
+}
+
 #[test]
 fn filters_exploded_lists_routes_and_personal_data_are_production_s_own() {
     let place = project(

@@ -227,8 +227,27 @@ fn upsert<'t>(
 }
 
 fn order_by<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known<'_>) -> Vec<String> {
-    let mut order: Vec<String> = Vec::new();
-    for text in reader.texts(block.section, "order_by") {
+    columns_of(reader, block, known, "order_by", |column| match (&column.data_type, column.pii) {
+        (Some(nested @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. })), _) => {
+            Some(format!("`{}` has the type `{nested}`, which has no order", column.name))
+        }
+        (_, Some(Pii::Hash | Pii::Last4)) => {
+            Some(format!("what is left of `{}` has not the order of its values", column.name))
+        }
+        _ => None,
+    })
+}
+
+/// The columns that a setting lists, each once. `why_not` says of a declared one why it can't be among them.
+fn columns_of<'t>(
+    reader: &mut Reader<'t>,
+    block: &Block<'t, '_>,
+    known: &Known<'_>,
+    setting: &str,
+    why_not: impl Fn(&ColumnDeclaration) -> Option<String>,
+) -> Vec<String> {
+    let mut columns: Vec<String> = Vec::new();
+    for text in reader.texts(block.section, setting) {
         let column = match path::parse(&text.value) {
             Ok(path) => path.join("."),
             Err(wrong) => {
@@ -237,23 +256,17 @@ fn order_by<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known<'_
             }
         };
         known.check(reader, &text, &column);
-        let data_type = known.declared(&column).and_then(|c| c.data_type.as_ref());
-        if let Some(nested @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. })) = data_type {
-            let message = format!("`{column}` has the type `{nested}`, which has no order");
+        if let Some(message) = known.declared(&column).and_then(&why_not) {
             reader.fault(text.at, code::INVALID, message);
         }
-        if known.declared(&column).is_some_and(|c| c.pii.is_some_and(|pii| pii != Pii::Drop)) {
-            let message = format!("what is left of `{column}` has not the order of its values");
-            reader.fault(text.at, code::INVALID, message);
-        }
-        if order.contains(&column) {
+        if columns.contains(&column) {
             reader.fault(text.at, code::DUPLICATE, format!("the column `{column}` is there twice"));
         } else {
-            reader.items.push((format!("{}.order_by[{}]", block.name, order.len()), text.at));
-            order.push(column);
+            reader.items.push((format!("{}.{setting}[{}]", block.name, columns.len()), text.at));
+            columns.push(column);
         }
     }
-    order
+    columns
 }
 
 /// Where a column is declared that has the name of the one for unknown fields, whatever its case.
@@ -406,39 +419,23 @@ fn primary_key<'t>(reader: &mut Reader<'t>, block: &Block<'t, '_>, known: &Known
         reader.not_yet(entry.value_at(), "primary_key = \"record-key\"");
         return Vec::new();
     }
-    let mut key: Vec<String> = Vec::new();
-    for text in reader.texts(block.section, "primary_key") {
-        let column = match path::parse(&text.value) {
-            Ok(path) => path.join("."),
-            Err(wrong) => {
-                reader.wrong(&text, &wrong);
-                continue;
-            }
+    columns_of(reader, block, known, "primary_key", |column| {
+        let cannot = |data_type: &Type, why: &str| {
+            format!("`{}` has the type `{data_type}` and cannot be part of a key: {why}", column.name)
         };
-        known.check(reader, &text, &column);
-        if let Some(data_type) = known.declared(&column).and_then(|c| c.data_type.as_ref()) {
-            let why = match data_type {
-                Type::Float | Type::Double => Some("floating-point values are not compared for equality"),
-                Type::Struct(_) | Type::List { .. } | Type::Map { .. } => Some("nested values are not compared"),
-                _ => None,
-            };
-            if let Some(why) = why {
-                let message = format!("`{column}` has the type `{data_type}` and cannot be part of a key: {why}");
-                reader.fault(text.at, code::INVALID, message);
+        match (&column.data_type, column.pii) {
+            (Some(float @ (Type::Float | Type::Double)), _) => {
+                Some(cannot(float, "floating-point values are not compared for equality"))
             }
+            (Some(nested @ (Type::Struct(_) | Type::List { .. } | Type::Map { .. })), _) => {
+                Some(cannot(nested, "nested values are not compared"))
+            }
+            (_, Some(Pii::Last4)) => {
+                Some(format!("`{}` keeps four characters of its values, and rows of many would be one", column.name))
+            }
+            _ => None,
         }
-        if known.declared(&column).is_some_and(|c| c.pii == Some(Pii::Last4)) {
-            let message = format!("`{column}` keeps four characters of its values, and rows of many would be one");
-            reader.fault(text.at, code::INVALID, message);
-        }
-        if key.contains(&column) {
-            reader.fault(text.at, code::DUPLICATE, format!("the column `{column}` is there twice"));
-        } else {
-            reader.items.push((format!("{}.primary_key[{}]", block.name, key.len()), text.at));
-            key.push(column);
-        }
-    }
-    key
+    })
 }
 
 fn dedup_within<'t>(

@@ -43,6 +43,8 @@ pub(crate) enum Decoded {
     Rows { table: Option<String>, rows: Vec<Row> },
     /// A null value: in the modes there are it makes no row.
     Tombstone,
+    /// A null value: it deletes the row of its key.
+    Delete,
     /// It makes no row by choice.
     Filtered(Filtered),
     /// It can never be a row.
@@ -55,6 +57,7 @@ impl Decoded {
         match self {
             Self::Rows { rows, .. } => format!("{} rows", rows.len()),
             Self::Tombstone => "a tombstone: no row".to_owned(),
+            Self::Delete => "a tombstone: it deletes the row of its key".to_owned(),
             Self::Filtered(Filtered::Explode) => "nothing to explode: no row".to_owned(),
             Self::Filtered(_) => "left out by the filter: no row".to_owned(),
             Self::Dead { class, path, message } => {
@@ -67,7 +70,7 @@ impl Decoded {
     /// The command was done; for a dead letter the answer is no.
     pub(super) const fn exit(&self) -> Exit {
         match self {
-            Self::Rows { .. } | Self::Tombstone | Self::Filtered(_) => Exit::Done,
+            Self::Rows { .. } | Self::Tombstone | Self::Delete | Self::Filtered(_) => Exit::Done,
             Self::Dead { .. } => Exit::No,
         }
     }
@@ -166,12 +169,24 @@ impl Reader {
         Ok(Self { pipeline, salt, registries, splitter, versions, fingerprint, writers, found, texts, key, by_topic })
     }
 
+    /// What becomes of a record that has no value, by its key's columns alone.
+    fn without_value(&self, record: &Record) -> Decoded {
+        let table = &self.pipeline.table;
+        match table.beside_record_key() {
+            _ if !table.takes_deletes() => Decoded::Tombstone,
+            _ if self.pipeline.route.as_ref().is_some_and(Route::takes_fields) => dead(Rejected::no_field_of_a_route()),
+            Some(column) => dead(Rejected::key_beside(column)),
+            None if record.key.is_none() => dead(Rejected::no_key_to_delete()),
+            None => Decoded::Delete,
+        }
+    }
+
     /// Decodes one record, of which the topic may not be known.
     ///
     /// # Errors
     /// Where a registry can't be asked; never for a bad payload, which is an answer.
     pub(crate) async fn read(&mut self, record: &Record, topic: Option<&str>) -> Result<Decoded, Failure> {
-        let Some(value) = record.value.as_deref() else { return Ok(Decoded::Tombstone) };
+        let Some(value) = record.value.as_deref() else { return Ok(self.without_value(record)) };
         let headers = record.headers.iter().map(|(name, value)| (name.as_str(), value.as_deref()));
         let schema_header = headers.clone().rfind(|(name, _)| *name == VALUE_HEADER).and_then(|(_, id)| id);
         let unwrapped = record.unwrapped.as_ref();

@@ -4,7 +4,8 @@
 //! {
 //!   "values.hex:1": { "rows": [ { "id": 1, "name": "a" } ] },
 //!   "values.hex:2": { "dead_letter": { "class": "truncated" } },
-//!   "all.records.jsonl:1": { "filtered": "tombstone" }
+//!   "all.records.jsonl:1": { "filtered": "tombstone" },
+//!   "all.records.jsonl:2": { "deletes": { "id": 1 } }
 //! }
 //! ```
 //!
@@ -31,6 +32,13 @@ pub(super) struct Ordered<T>(Vec<(String, T)>);
 
 /// A row by its columns.
 pub(super) type Row = Ordered<Value>;
+
+impl Row {
+    /// It without its nulls.
+    pub(super) fn present(self) -> Self {
+        Self(self.0.into_iter().filter(|(_, value)| !value.is_null()).collect())
+    }
+}
 
 impl<T> Ordered<T> {
     fn get(&self, name: &str) -> Option<&T> {
@@ -79,6 +87,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
 pub(super) enum Found {
     /// Its rows, and their table where there are many.
     Rows { table: Option<String>, rows: Vec<Row> },
+    /// The key whose row it deletes, and that one's table where there are many.
+    Deletes { table: Option<String>, key: Row },
     /// Why it can never be a row.
     DeadLetter(Dead),
     /// Why it makes no row by choice.
@@ -105,6 +115,8 @@ struct Written {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<Row>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    deletes: Option<Row>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     dead_letter: Option<Dead>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     filtered: Option<Filtered>,
@@ -112,9 +124,10 @@ struct Written {
 
 impl From<Found> for Written {
     fn from(found: Found) -> Self {
-        let nothing = Self { table: None, rows: None, dead_letter: None, filtered: None };
+        let nothing = Self { table: None, rows: None, deletes: None, dead_letter: None, filtered: None };
         match found {
             Found::Rows { table, rows } => Self { table, rows: Some(rows), ..nothing },
+            Found::Deletes { table, key } => Self { table, deletes: Some(key), ..nothing },
             Found::DeadLetter(dead) => Self { dead_letter: Some(dead), ..nothing },
             Found::Filtered(why) => Self { filtered: Some(why), ..nothing },
         }
@@ -124,17 +137,17 @@ impl From<Found> for Written {
 impl<'de> Deserialize<'de> for Found {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fault = |message: &str| Err(serde::de::Error::custom(message));
-        match Written::deserialize(deserializer)? {
-            Written { rows: Some(rows), table, dead_letter: None, filtered: None } if !rows.is_empty() => {
-                Ok(Self::Rows { table, rows })
+        let Written { table, rows, deletes, dead_letter, filtered } = Written::deserialize(deserializer)?;
+        match (rows, deletes, dead_letter, filtered) {
+            (Some(rows), None, None, None) if !rows.is_empty() => Ok(Self::Rows { table, rows }),
+            (Some(rows), ..) if rows.is_empty() => {
+                fault("a record without rows is a `dead_letter` or `filtered`, or one that `deletes`")
             }
-            Written { rows: Some(rows), .. } if rows.is_empty() => {
-                fault("a record without rows is a `dead_letter` or `filtered`")
-            }
-            Written { table: Some(_), rows: None, .. } => fault("`table` is that of `rows`"),
-            Written { rows: None, dead_letter: Some(dead), filtered: None, .. } => Ok(Self::DeadLetter(dead)),
-            Written { rows: None, dead_letter: None, filtered: Some(why), .. } => Ok(Self::Filtered(why)),
-            _ => fault("what becomes of a record is one of `rows`, `dead_letter` and `filtered`"),
+            (None, Some(key), None, None) => Ok(Self::Deletes { table, key }),
+            (None, None, ..) if table.is_some() => fault("`table` is that of `rows`, or of a row that it `deletes`"),
+            (None, None, Some(dead), None) => Ok(Self::DeadLetter(dead)),
+            (None, None, None, Some(why)) => Ok(Self::Filtered(why)),
+            _ => fault("what becomes of a record is one of `rows`, `deletes`, `dead_letter` and `filtered`"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, Schema};
 use ingest::event::Reader;
 use ingest::{Ingest, IngestConfig};
@@ -12,7 +12,7 @@ use model::failure::Kind;
 use staging::dead_letter::{self, Part};
 use staging::footer::Footer;
 use staging::object::{Object, Projection};
-use staging::record_columns::{INGESTED_AT, OFFSET, PARTITION, TIMESTAMP, TOPIC};
+use staging::record_columns::{INGESTED_AT, OFFSET, OP, PARTITION, TIMESTAMP, TOPIC};
 
 use super::expected::{Dead, Found, Row};
 use super::samples::{SENT, Sample};
@@ -88,13 +88,17 @@ impl Trial {
                 let batch = batch.map_err(|e| unreadable(&e))?;
                 let shown = shown(&batch, object.footer())?;
                 for row in 0..batch.num_rows() {
-                    let made = found.entry(at(&batch, row)?).or_insert_with(|| Found::Rows {
-                        table: is_routed.then(|| table.name.clone()),
-                        rows: Vec::new(),
-                    });
+                    let place = at(&batch, row)?;
+                    let of = is_routed.then(|| table.name.clone());
                     let mut json = Vec::new();
                     value::row(&shown, row, &mut json).map_err(|e| unreadable(&e))?;
                     let json: Row = serde_json::from_slice(&json).map_err(|e| unreadable(&e))?;
+                    // A record that deletes is no row of nulls: nothing of it but the key means anything.
+                    if batch.column_by_name(OP).is_some_and(|ops| ops.is_valid(row)) {
+                        found.insert(place, Found::Deletes { table: of, key: json.present() });
+                        continue;
+                    }
+                    let made = found.entry(place).or_insert_with(|| Found::Rows { table: of, rows: Vec::new() });
                     if let Found::Rows { rows, .. } = made {
                         rows.push(json);
                     }
