@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use iceberg::spec::Schema;
 use model::id::PipelineId;
 use pipeline::path;
-use pipeline::resolved::{Pipeline, RECORD_COLUMNS, Table, TableName};
+use pipeline::resolved::{ColumnCase, Pipeline, RECORD_COLUMNS, Table, TableName};
 use pipeline::types::Type;
 use staging::footer::{self, Footer};
 use table::schema::Column;
@@ -105,10 +105,11 @@ impl Binding {
         if self.is_fresh { None } else { self.id(source) }
     }
 
-    /// Whether a source that goes to a field differs from this one in case only.
-    pub(crate) fn respells(&self, id: i32, source: &str) -> bool {
-        let lower = source.to_lowercase();
-        self.of.iter().any(|(known, bound)| *bound == id && known.to_lowercase() == lower)
+    /// Whether a source that goes to a field differs from this one in case only, or so that the columns of both are spelled alike.
+    pub(crate) fn respells(&self, id: i32, source: &str, case: ColumnCase) -> bool {
+        let (lower, spelled) = (source.to_lowercase(), case.spell(source));
+        let is_it = |known: &str| known.to_lowercase() == lower || case.spell(known) == spelled;
+        self.of.iter().any(|(known, bound)| *bound == id && is_it(known))
     }
 
     /// From now on a source goes to a field. What went there before still does.

@@ -11,12 +11,12 @@ use pipeline::resolved::{ColumnCase, Pipeline, UnknownFields};
 use pipeline::types::{Field, Type};
 
 use super::arrangement::Arrangement;
-use super::plan::clashes;
+use super::plan::{clashes, only_of};
 use super::{Column, Columns, Fault, Tables, former_sources, plan_tables};
 use crate::naming::fold;
 use crate::payload::{Reader, Schema};
-use crate::source::{self, Described, ROOT};
-use crate::{Class, Rejected};
+use crate::source::{self, Brought, Described, ROOT};
+use crate::{Class, Rejected, avro};
 
 /// A pipeline's own schema, with the other versions of it that a registry lists, the newest first.
 #[derive(Clone, Debug)]
@@ -50,6 +50,26 @@ impl Own {
     #[must_use]
     pub fn alone(schema: Schema) -> Self {
         Self::new(schema, Vec::new())
+    }
+
+    /// A version with the earlier names, as aliases, that its fields have in the listed ones.
+    fn telling(&self, version: &Schema) -> Schema {
+        let all = || std::iter::once(&self.schema).chain(self.versions.iter().map(|(_, version)| version));
+        let avro = |version: &'_ Schema| match version {
+            Schema::Avro(version) => Some(version.clone()),
+            _ => None,
+        };
+        match version {
+            Schema::Avro(version) => {
+                let others: Vec<avro::Schema> = all().filter_map(avro).collect();
+                // Most schemas have none, and every pair of versions would be looked through.
+                if !others.iter().chain([version]).any(avro::Schema::has_aliases) {
+                    return Schema::Avro(version.clone());
+                }
+                Schema::Avro(version.knowing(others.iter().filter(|other| other.digest() != version.digest())))
+            }
+            other => other.clone(),
+        }
     }
 
     /// The listed versions as they are described.
@@ -134,8 +154,7 @@ pub struct Versions {
 const JUDGED_MAX: usize = 2000;
 
 impl Versions {
-    /// Over the tables that were planned for a pipeline's own schema. Its listed versions are judged where the pipeline adds the
-    /// columns of unknown fields.
+    /// Over the tables that were planned for a pipeline's own schema, and its listed versions.
     #[must_use]
     pub fn new(pipeline: &Pipeline, own: Own, tables: Tables) -> Self {
         let reading = Arc::new(Reading::new(own.reader.clone(), tables, Vec::new()));
@@ -143,11 +162,9 @@ impl Versions {
         let listed = own.listed();
         let known = told(reading.reader.describe(), listed.iter());
         let mut versions = Self { all: United::of(&reading), reading, judged, listed, known, own };
-        if pipeline.table.unknown_fields == UnknownFields::Add {
-            for (_, version) in versions.own.versions.clone() {
-                // What can't be read is nobody's fault as long as nothing is written with it.
-                drop(versions.judge(pipeline, &version));
-            }
+        for (_, version) in versions.own.versions.clone() {
+            // What can't be read is nobody's fault as long as nothing is written with it.
+            drop(versions.judge(pipeline, &version));
         }
         versions
     }
@@ -233,10 +250,14 @@ impl Versions {
     }
 
     fn reading_of(&self, pipeline: &Pipeline, version: &Schema) -> Result<Arc<Reading>, Rejected> {
-        let (described, case) = (version.describe(), pipeline.table.column_case);
-        let adds = pipeline.table.unknown_fields == UnknownFields::Add;
-        let united = if adds { self.reading.reader.united(version, case) } else { None };
-        let mut reader = match united {
+        let (told, case) = (self.own.telling(version), pipeline.table.column_case);
+        let described = told.describe();
+        let brought = match pipeline.table.unknown_fields {
+            UnknownFields::Add => Brought::All,
+            // What the file names is not unknown, whichever version has it.
+            _ => Brought::Only(only_of(&described, &self.known, pipeline)),
+        };
+        let mut reader = match self.reading.reader.united(&told, case, &brought) {
             Some(reader) => reader,
             // What it calls a field may be what the file leaves out.
             None if self.known.clone().learn(&described, case) => self.reading.reader.clone(),
