@@ -132,7 +132,12 @@ impl Binding {
 
 /// Whether a pipeline's file excludes a staged column.
 pub(crate) fn is_left_out(table: &Table, column: &footer::Column) -> bool {
-    let path = |text: &str| path::parse(text).unwrap_or_else(|_| vec![text.to_owned()]);
+    let path = |text: &str| {
+        // A header's name is as it is, in a source.
+        let part = ["@key.", "@header."].into_iter().find(|part| text.starts_with(part)).unwrap_or_default();
+        let rest = text.strip_prefix(part).unwrap_or_default();
+        (part, path::parse(rest).unwrap_or_else(|_| vec![rest.to_owned()]))
+    };
     !table.exclude.is_empty() && table.exclude.iter().any(|text| path(text) == path(&column.source_name))
 }
 

@@ -428,7 +428,8 @@ pub struct Table {
     pub sort_by: Vec<SortField>,
     /// All fields, or the listed ones.
     pub fields: Fields,
-    /// Source fields left out, as `path::parse` reads them.
+    /// Source fields left out, as `path::parse` reads them; `@key.x`, a field of the key, and `@header.x` leave out what is staged
+    /// already.
     pub exclude: Vec<String>,
     /// Fields the schema does not know.
     pub unknown_fields: UnknownFields,
@@ -513,6 +514,11 @@ pub enum Pii {
 }
 
 impl Table {
+    /// The fields of the value that are left out, each with its place under `exclude`.
+    pub fn excluded_fields(&self) -> impl Iterator<Item = (usize, &String)> {
+        self.exclude.iter().enumerate().filter(|(_, path)| !path.starts_with('@'))
+    }
+
     /// The first column of the key that is not made of records' keys, without which a record that has no value does not say which
     /// row it deletes.
     #[must_use]

@@ -26,13 +26,17 @@ impl Schema {
 
     /// This schema with the earlier names, as aliases, that its fields have in other versions of it: one names the field of the
     /// version before it only, whose own aliases lead further. A name that a version has for another field beside it is no earlier one.
-    pub(crate) fn knowing<'v>(&self, versions: impl Iterator<Item = &'v Self> + Clone) -> Self {
+    pub(crate) fn knowing(&self, versions: &[&Self]) -> Self {
         let mut known = self.clone();
+        // Most schemas have no aliases, and all would be looked through.
+        if !versions.iter().chain([&self]).any(|version| version.has_aliases()) {
+            return known;
+        }
         // As far as aliases of aliases lead, whatever the order of the versions.
         for _ in 0..RENAMES_MAX {
             let (mut is_new, mut beside) = (false, HashMap::<(usize, usize), HashSet<String>>::new());
             let mut earlier = Vec::new();
-            for version in versions.clone() {
+            for version in versions {
                 for (id, of) in known.records_beside(version) {
                     let (Shape::Record(record), Shape::Record(other)) = (known.shape(id), version.shape(of)) else {
                         continue;
@@ -83,7 +87,7 @@ impl Schema {
     }
 
     /// Whether it says of a field what it was called before.
-    pub(crate) fn has_aliases(&self) -> bool {
+    fn has_aliases(&self) -> bool {
         self.types.iter().any(|of| match &of.shape {
             Shape::Record(record) => record.fields.iter().any(|field| !field.aliases.is_empty()),
             _ => false,

@@ -123,7 +123,7 @@ fn plan_of(
     table: &Table,
     laid_out_by: &BTreeSet<&str>,
 ) -> Result<Columns, Vec<Fault>> {
-    let defaults = Defaults::new(table.column_case, table.types, &table.exclude);
+    let defaults = Defaults::new(table.column_case, table.types, table.excluded_fields());
     let rest = source.rest;
     let source = spelled(source, table.column_case);
     let mut planner = Planner::new(source, table, laid_out_by, defaults);
@@ -165,7 +165,7 @@ fn plan_of(
 /// # Errors
 /// What is wrong with the path, or with the field.
 pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Result<Plain, String> {
-    let defaults = Defaults::new(table.column_case, table.types, &[]);
+    let defaults = Defaults::new(table.column_case, table.types, []);
     let none = BTreeSet::new();
     let planner = Planner::new(spelled(source, table.column_case), table, &none, defaults);
     let (fields, _) = planner.meant(path)?;
@@ -190,7 +190,7 @@ pub(super) fn only_of(version: &Schema, own: &Schema, pipeline: &resolved::Pipel
     let (none, mut found) = (BTreeSet::new(), Vec::new());
     for table in std::iter::once(&pipeline.table).chain(pipeline.tables.values()) {
         let planner = |schema: &Schema| {
-            let defaults = Defaults::new(table.column_case, table.types, &[]);
+            let defaults = Defaults::new(table.column_case, table.types, []);
             Planner::new(spelled(schema.clone(), table.column_case), table, &none, defaults)
         };
         let (own, version) = (planner(own), planner(version));
@@ -327,7 +327,7 @@ impl<'a> Planner<'a> {
 
     /// The paths to what the file leaves out or says is personal, by all names that known versions have for them.
     fn withheld(&self) -> Withheld {
-        let excluded = self.table.exclude.iter().map(|text| segments(text)).collect::<Vec<_>>();
+        let excluded = self.table.excluded_fields().map(|(_, text)| segments(text)).collect::<Vec<_>>();
         let personal = self.table.columns.iter().filter(|column| column.pii.is_some());
         let personal = personal.filter_map(|column| match &column.from {
             From::Path(path) => Some(path.as_slice()),
@@ -579,7 +579,7 @@ impl<'a> Planner<'a> {
         self.resolve(path).is_err()
             && self.source.versions.iter().any(|version| {
                 let (none, table) = (BTreeSet::new(), self.table);
-                let defaults = Defaults::new(table.column_case, table.types, &[]);
+                let defaults = Defaults::new(table.column_case, table.types, []);
                 Planner::new(version.clone(), table, &none, defaults).resolve(path).is_ok()
             })
     }
@@ -757,7 +757,7 @@ impl<'a> Planner<'a> {
         }
         let own = self.source.names(&fields);
         let was = matching(&self.source, path, |field, name| field.name == *name || field.was(name));
-        let excluded = self.table.exclude.iter().filter_map(|text| self.found(&segments(text)));
+        let excluded = self.table.excluded_fields().filter_map(|(_, text)| self.found(&segments(text)));
         let declared = self.table.columns.iter().filter_map(|declaration| match &declaration.from {
             From::Path(path) => self.found(path),
             _ => None,

@@ -34,13 +34,7 @@ impl Own {
     #[must_use]
     pub fn new(schema: Schema, versions: Vec<(u32, Schema)>) -> Self {
         let reader = match &schema {
-            Schema::Avro(own) => {
-                let versions = versions.iter().filter_map(|(_, version)| match version {
-                    Schema::Avro(version) => Some(version),
-                    _ => None,
-                });
-                Reader::Avro(own.knowing(versions))
-            }
+            Schema::Avro(own) => Reader::Avro(own.knowing(&avro_of(versions.iter().map(|(_, version)| version)))),
             other => other.reader(),
         };
         Self { schema, versions, reader }
@@ -54,19 +48,12 @@ impl Own {
 
     /// A version with the earlier names, as aliases, that its fields have in the listed ones.
     fn telling(&self, version: &Schema) -> Schema {
-        let all = || std::iter::once(&self.schema).chain(self.versions.iter().map(|(_, version)| version));
-        let avro = |version: &'_ Schema| match version {
-            Schema::Avro(version) => Some(version.clone()),
-            _ => None,
-        };
         match version {
             Schema::Avro(version) => {
-                let others: Vec<avro::Schema> = all().filter_map(avro).collect();
-                // Most schemas have none, and every pair of versions would be looked through.
-                if !others.iter().chain([version]).any(avro::Schema::has_aliases) {
-                    return Schema::Avro(version.clone());
-                }
-                Schema::Avro(version.knowing(others.iter().filter(|other| other.digest() != version.digest())))
+                let all = std::iter::once(&self.schema).chain(self.versions.iter().map(|(_, version)| version));
+                let mut others = avro_of(all);
+                others.retain(|other| other.digest() != version.digest());
+                Schema::Avro(version.knowing(&others))
             }
             other => other.clone(),
         }
@@ -76,6 +63,14 @@ impl Own {
     fn listed(&self) -> Vec<source::Schema> {
         self.versions.iter().map(|(_, version)| version.describe()).collect()
     }
+}
+
+fn avro_of<'v>(versions: impl Iterator<Item = &'v Schema>) -> Vec<&'v avro::Schema> {
+    let avro = |version: &'v Schema| match version {
+        Schema::Avro(version) => Some(version),
+        _ => None,
+    };
+    versions.filter_map(avro).collect()
 }
 
 /// A schema with the names that its fields have in other versions; those that are but spelled otherwise each pipeline learns by itself.

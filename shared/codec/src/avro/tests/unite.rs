@@ -11,7 +11,7 @@ use super::*;
 fn names_are_known_over_several_versions() {
     let check = |own: &str, versions: &[&str], written: &str, expected: &str| {
         let versions: Vec<Schema> = versions.iter().map(|version| record(version)).collect();
-        let known = record(own).knowing(versions.iter());
+        let known = record(own).knowing(&versions.iter().collect::<Vec<_>>());
         assert_eq!(known.digest(), record(own).digest());
         check_read(&record(written), &known, "02", expected);
     };
