@@ -1,6 +1,6 @@
-"""PyIceberg's count of a demo's table in a bucket. count_s3.py --catalog DB --warehouse S3URL --table NAME --report FILE
+"""PyIceberg's count of a demo's table in a bucket. count_s3.py --catalog DB|glue --warehouse S3URL --table NAME --report FILE
 
-The service is the one of AWS_ENDPOINT_URL, with the credentials of the environment.
+The table is named by a catalog in a file, or by the one in Glue. The service is the one of AWS_ENDPOINT_URL, with the credentials of the environment.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 import pyarrow.compute
+from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 
@@ -18,14 +19,14 @@ def main() -> None:
     for name in ("catalog", "warehouse", "table", "report"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
-    catalog = SqlCatalog("frazil", **{
-        "uri": f"sqlite:///{pathlib.Path(args.catalog).resolve()}",
-        "warehouse": args.warehouse,
-        "s3.endpoint": os.environ["AWS_ENDPOINT_URL"],
-        "s3.region": os.environ["AWS_REGION"],
-        "s3.access-key-id": os.environ["AWS_ACCESS_KEY_ID"],
-        "s3.secret-access-key": os.environ["AWS_SECRET_ACCESS_KEY"],
-    })
+    place = {"endpoint": "AWS_ENDPOINT_URL", "region": "AWS_REGION", "access-key-id": "AWS_ACCESS_KEY_ID",
+             "secret-access-key": "AWS_SECRET_ACCESS_KEY"}
+    properties = {f"{service}.{name}": os.environ[variable] for service in ("s3", "glue") for name, variable in place.items()}
+    properties["warehouse"] = args.warehouse
+    if args.catalog == "glue":
+        catalog = GlueCatalog("glue", **properties)
+    else:
+        catalog = SqlCatalog("frazil", uri=f"sqlite:///{pathlib.Path(args.catalog).resolve()}", **properties)
     rows = catalog.load_table(args.table).scan(selected_fields=("employee_id",)).to_arrow()
     with open(args.report) as file:
         expected = json.load(file)["rows_in_table"]

@@ -29,6 +29,7 @@ GLUE_JARS=$FRAZIL_CACHE/glue-serde
 SPARK=$ROOT/tests/interop/spark
 SPARK_VENV=$FRAZIL_CACHE/venv-spark
 SPARK_JARS=$FRAZIL_CACHE/spark-jars
+REST_JARS=$FRAZIL_CACHE/rest-jars
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -141,6 +142,41 @@ start_s3() {
 stop_s3() {
   kill "$S3_PID" 2>/dev/null
   wait "$S3_PID" 2>/dev/null
+  return 0
+}
+
+# Apache Iceberg's REST catalog, as its own tests have it.
+need_rest() {
+  need_java || return 1
+  cmp -s "$ROOT/tests/services/rest/pom.xml" "$REST_JARS/.pins" && return 0
+  command -v mvn >/dev/null || apt_get maven || return 1
+  say "fetching Apache Iceberg's REST catalog with Maven into $REST_JARS"
+  rm -rf "$REST_JARS"
+  mvn -q -B -f "$ROOT/tests/services/rest/pom.xml" dependency:copy-dependencies -DoutputDirectory="$REST_JARS" \
+    -DincludeScope=runtime </dev/null >&2 && cp "$ROOT/tests/services/rest/pom.xml" "$REST_JARS/.pins"
+}
+
+# start_rest DIR: starts it on a free loopback port, its tables in DIR; sets REST_PID, which stop_rest ends, and REST_ENDPOINT.
+start_rest() {
+  local dir=$1
+  mkdir -p "$dir/warehouse" && rm -f "$dir/endpoint" || return 1
+  java -Xmx512m -cp "$REST_JARS/*" "$ROOT/tests/services/rest/RestCatalog.java" "$dir/endpoint" "file://$dir/warehouse" "$dir/rest.db" \
+    </dev/null >"$dir/log" 2>&1 &
+  REST_PID=$!
+  for _ in $(seq 600); do
+    [ -e "$dir/endpoint" ] && REST_ENDPOINT=$(cat "$dir/endpoint") && return 0
+    kill -0 "$REST_PID" 2>/dev/null || break
+    sleep 0.1
+  done
+  say "no REST catalog; its log:"
+  tail -n 20 "$dir/log" >&2
+  stop_rest
+  return 1
+}
+
+stop_rest() {
+  kill "$REST_PID" 2>/dev/null
+  wait "$REST_PID" 2>/dev/null
   return 0
 }
 

@@ -6,3 +6,4 @@
 mod fault;
 pub mod glue;
 mod hive;
+pub mod rest;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws::catalog::glue::{Access, GlueCatalog};
+use aws::catalog::rest::{self, RestCatalog};
 use aws::s3::S3;
 use aws_sdk_glue::Client;
 use aws_sdk_glue::types::{Table, TableInput};
@@ -21,6 +22,7 @@ use model::clock::{ManualClock, Timestamp};
 use model::failure::Kind;
 use model::id::SeededIds;
 use table::catalog::{Catalog, Error, TableName};
+use table::storage;
 use testkit::catalog::contract::{self, Bench};
 
 const BUCKET: &str = "frazil-catalogs";
@@ -80,6 +82,32 @@ impl Bench for Glue {
 #[ignore = "needs a service that speaks Glue: ./test runs it"]
 async fn the_catalog_in_glue_keeps_the_contract() {
     contract::run(&Glue::new("contract").await).await;
+}
+
+/// Apache's own REST catalog, whose tables are in a folder.
+struct Rest(String);
+
+#[async_trait]
+impl Bench for Rest {
+    async fn open(&self) -> Arc<dyn Catalog> {
+        let settings = rest::Settings { uri: self.0.clone(), warehouse: None, auth: rest::Auth::Nothing };
+        Arc::new(RestCatalog::connect(settings, clock(), Arc::new(SeededIds::new(7))).await.unwrap())
+    }
+
+    fn io(&self) -> FileIO {
+        storage::local()
+    }
+
+    fn swaps_exactly(&self) -> bool {
+        false
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs a service that speaks REST: ./test runs it"]
+async fn a_catalog_that_speaks_rest_keeps_the_contract() {
+    let endpoint = std::env::var("FRAZIL_TEST_REST_ENDPOINT").expect("FRAZIL_TEST_REST_ENDPOINT names the service");
+    contract::run(&Rest(endpoint)).await;
 }
 
 fn name(of: &str) -> TableName {

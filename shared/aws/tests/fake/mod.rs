@@ -14,16 +14,18 @@ pub(crate) struct Request {
     head: String,
     /// Bytes of the body.
     pub(crate) body: usize,
+    pub(crate) content: Vec<u8>,
 }
 
 impl Request {
+    /// Every header's name and value.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.head.lines().filter_map(|line| line.split_once(": "))
+    }
+
     /// A header's value.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.head
-            .lines()
-            .filter_map(|line| line.split_once(": "))
-            .find(|(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|h| h.1)
+        self.headers().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|h| h.1)
     }
 }
 
@@ -128,7 +130,7 @@ async fn receive(mut stream: TcpStream) -> Option<(TcpStream, Request)> {
     let text = String::from_utf8(bytes[..end].to_vec()).unwrap();
     let (line, head) = text.split_once("\r\n").unwrap();
     let line = line.trim_end_matches(" HTTP/1.1").to_owned();
-    let mut request = Request { line, head: head.to_owned(), body: 0 };
+    let mut request = Request { line, head: head.to_owned(), body: 0, content: Vec::new() };
     let length: usize = request.header("content-length").map_or(0, |n| n.parse().unwrap());
     if request.header("expect").is_some() {
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
@@ -139,5 +141,6 @@ async fn receive(mut stream: TcpStream) -> Option<(TcpStream, Request)> {
         }
     }
     request.body = length;
+    request.content = bytes[end..end + length].to_vec();
     Some((stream, request))
 }

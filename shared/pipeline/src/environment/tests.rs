@@ -223,7 +223,7 @@ fn faults_say_where() {
     check("[env.a]\ndir = \"x\"\ncatalog = \"sqlit:x\"", &["3:11 did you mean `sqlite`"]);
     check("[env.a]\ndir = \"x\"\ncatalog = \"sqlite:\"", &["3:11 names a file"]);
     check("[env.a]\ndir = \"x\"\ncatalog = \"glue\"", &["3:11 not a folder"]);
-    check("[env.a]\ndir = \"x\"\ncatalog = \"glue:EU\"\nwarehouse = \"s3://b/w\"", &["3:11 names a region"]);
+    check("[env.a]\ndir = \"x\"\ncatalog = \"glue:EU\"\nwarehouse = \"s3://bucket/w\"", &["3:11 names a region"]);
     check(
         "[env.a]\ndir = \"x\"\nvars = { db = 1, \"a b\" = \"x\" }",
         &["3:15 takes a string", "3:18 cannot name a variable"],

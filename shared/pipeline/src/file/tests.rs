@@ -663,8 +663,8 @@ fn columns_are_checked() {
         "exclude = [\"@key.id\", \"@header.id\", \"@topic\", \"@key.a b\"]\n[table.columns]\nx = \"@header.id\"\nid = \"id\"",
         &[
             "3:23 invalid the column `x` is made from it",
-            "3:37 invalid a path",
-            "3:47 invalid unexpected text after the path",
+            "3:38 invalid expected a name",
+            "3:55 invalid unexpected text after the path",
         ],
     );
 }
