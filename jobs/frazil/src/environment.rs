@@ -167,8 +167,8 @@ pub(crate) fn must_exist(environment: &Environment) -> Result<(), Failure> {
 pub(crate) fn has_catalog(environment: &Environment) -> bool {
     match &environment.catalog {
         Catalog::Sqlite(path) => path.is_file(),
-        // It is the account's, and always there.
-        Catalog::Glue { .. } => true,
+        // The account's, or a server's, is always there.
+        Catalog::Glue { .. } | Catalog::Rest(_) => true,
     }
 }
 

@@ -5,6 +5,10 @@ use std::sync::Arc;
 use iceberg::io::FileIO;
 use model::clock::Clock;
 use model::id::Ids;
+use model::secret::Secret;
+#[cfg(feature = "aws")]
+use pipeline::environment::RestAuth;
+use pipeline::environment::SecretReference;
 use staging::store::Store;
 use table::catalog::Catalog;
 
@@ -59,6 +63,30 @@ impl Remote {
         let access = aws::catalog::glue::Access { region, catalog_id: None, warehouse };
         Ok(Arc::new(aws::catalog::glue::GlueCatalog::connect(access, io, clock, ids).await?))
     }
+
+    /// A catalog that speaks REST, with what the variables hold that its secrets are in.
+    ///
+    /// # Errors
+    /// When its settings can't be used, or a secret is not there.
+    pub(crate) async fn rest(
+        &self,
+        settings: &pipeline::environment::Rest,
+        secret: &(dyn Fn(&SecretReference) -> Result<Secret, Failure> + Sync),
+        (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
+    ) -> Result<Arc<dyn Catalog>, Failure> {
+        use aws::catalog::rest::{Auth, RestCatalog, Settings};
+        let auth = match &settings.auth {
+            RestAuth::Nothing => Auth::Nothing,
+            RestAuth::Token(reference) => Auth::Token(secret(reference)?),
+            RestAuth::OAuth2 { secret: reference, scope, server } => {
+                Auth::OAuth2 { credential: secret(reference)?, scope: scope.clone(), server: server.clone() }
+            }
+            RestAuth::SigV4 { service, region } => Auth::SigV4 { service: service.clone(), region: region.clone() },
+        };
+        let settings = Settings { uri: settings.url.clone(), warehouse: settings.warehouse.clone(), auth };
+        let catalog = RestCatalog::connect(settings, clock, ids).await.map_err(|e| crate::tables::failed(&e))?;
+        Ok(Arc::new(catalog))
+    }
 }
 
 #[cfg(not(feature = "aws"))]
@@ -83,6 +111,16 @@ impl Remote {
     ) -> Result<Arc<dyn Catalog>, table::catalog::Error> {
         let why = "this build of frazil leaves AWS out: build it with its feature `aws`, as `cargo frazil` does";
         Err(table::catalog::Error::failed(model::failure::Kind::Misconfigured, why))
+    }
+
+    /// Refused.
+    pub(crate) async fn rest(
+        &self,
+        _: &pipeline::environment::Rest,
+        _: &(dyn Fn(&SecretReference) -> Result<Secret, Failure> + Sync),
+        _: (Arc<dyn Clock>, Arc<dyn Ids>),
+    ) -> Result<Arc<dyn Catalog>, Failure> {
+        Err(left_out("catalog"))
     }
 }
 

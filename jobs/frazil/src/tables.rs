@@ -7,7 +7,8 @@ use fold::{Budget, Fold, Settings};
 use iceberg::io::FileIO;
 use model::failure::Kind;
 use model::id::PipelineId;
-use pipeline::environment::{Catalog as Place, Environment, Location};
+use model::secret::Secret;
+use pipeline::environment::{Catalog as Place, Environment, Location, SecretReference};
 use pipeline::resolved::{Pipeline, TableName};
 use staging::store::Store;
 use table::catalog::sqlite::SqliteCatalog;
@@ -55,6 +56,21 @@ impl Tables {
                 let catalog = session.remote.glue(region.clone(), warehouse, io.clone(), (clock, ids));
                 let catalog = Box::pin(catalog).await;
                 Ok(Self::with(catalog.map_err(|e| failed(&e))?, io, environment))
+            }
+            Place::Rest(settings) => {
+                let (io, _) = files(environment, session).await?;
+                let secret = |reference: &SecretReference| {
+                    let SecretReference::Env(name) = reference;
+                    let value = (session.variable)(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+                        let message = format!("the variable {name}, which holds the catalog's secret, is not set");
+                        Failure::of(Kind::Misconfigured, "environment.secret", &message)
+                            .remedy("set it, or name another one as the `secret` of `catalog` in frazil.toml")
+                    })?;
+                    Ok(Secret::new(value.into_bytes()))
+                };
+                let (clock, ids) = (Arc::clone(&session.clock), Arc::clone(&session.ids));
+                let catalog = Box::pin(session.remote.rest(settings, &secret, (clock, ids))).await?;
+                Ok(Self::with(catalog, io, environment))
             }
         }
     }
@@ -158,7 +174,7 @@ async fn files(environment: &Environment, session: &Session<'_>) -> Result<(File
 }
 
 /// What to do stands in the error itself, for it depends on the catalog.
-fn failed(error: &table::catalog::Error) -> Failure {
+pub(crate) fn failed(error: &table::catalog::Error) -> Failure {
     Failure::of(error.kind(), "catalog", error)
 }
 

@@ -4,14 +4,13 @@
 //! in the file are relative to its folder. Every block is held to the grammar; what is not of this version is refused
 //! only in the environment that is used, so that a laptop can work beside a block for production.
 
+mod catalog;
 mod location;
 mod mapping;
 mod registries;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-
-use toml::de::DeValue;
 
 use crate::document::{self, Section};
 use crate::fault::{Error, Fault, code, locate};
@@ -21,6 +20,7 @@ use crate::name;
 use crate::nearest::nearest;
 use crate::reader::{Reader, Text};
 
+pub use catalog::{Catalog, Rest, RestAuth};
 pub use location::Location;
 pub use mapping::{Kafka, Mapping, RecordFormat, Start};
 pub use registries::Registry;
@@ -69,18 +69,6 @@ pub struct Environment {
 pub enum SecretReference {
     /// `env:NAME`: in the variable of this name.
     Env(String),
-}
-
-/// A catalog of tables.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Catalog {
-    /// A database file with the standard layout of SQL catalogs.
-    Sqlite(PathBuf),
-    /// The Glue Data Catalog of the account.
-    Glue {
-        /// Its region, where it is not the one of the AWS settings.
-        region: Option<String>,
-    },
 }
 
 impl Environment {
@@ -297,7 +285,7 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
     let embedded = Environment::embedded(&folder);
     let store = location::read(reader, section, "store", embedded.store.clone());
     let warehouse = location::read(reader, section, "warehouse", embedded.warehouse.clone());
-    let catalog = catalog(reader, section, embedded.catalog.clone(), root);
+    let catalog = catalog::read(reader, section, embedded.catalog.clone(), root);
     if let (Some(store), Some(warehouse)) = (&store, &warehouse) {
         location::apart(reader, section, store, warehouse);
     }
@@ -346,38 +334,6 @@ fn secret<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str) -> Opti
                 name.to_ascii_uppercase()
             );
             reader.fault(text.at, code::INVALID, message);
-        }
-    }
-    None
-}
-
-fn catalog<'t>(reader: &mut Reader<'t>, section: Section<'t>, default: Catalog, root: &Path) -> Option<Catalog> {
-    let Some(entry) = section.get("catalog") else { return Some(default) };
-    if matches!(entry.value.get_ref(), DeValue::Table(_)) {
-        reader.not_yet(entry.value_at(), "catalog = { … }");
-        return None;
-    }
-    let text = reader.text(section, "catalog")?;
-    match text.value.split_once(':').unwrap_or((&text.value, "")) {
-        ("sqlite", "") => reader.fault(text.at, code::INVALID, "`catalog = \"sqlite:PATH\"` names a file"),
-        ("sqlite", path) => return Some(Catalog::Sqlite(plain(&root.join(path)))),
-        ("glue", region) if region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') => {
-            return Some(Catalog::Glue { region: (!region.is_empty()).then(|| region.to_owned()) });
-        }
-        ("glue", _) => {
-            let message = "`catalog = \"glue:REGION\"` names a region such as \"eu-west-1\"; \"glue\" takes that of the AWS settings";
-            reader.fault(text.at, code::INVALID, message);
-        }
-        // A URL may hold a password.
-        (kind @ ("rest" | "s3tables"), _) => reader.not_yet(text.at, &format!("catalog = \"{kind}:…\"")),
-        (kind, _) => {
-            let nearest = nearest(kind, ["sqlite", "glue", "rest", "s3tables"]);
-            let meant = nearest.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-            let message = format!(
-                "`catalog` cannot be {:?}; it takes \"sqlite:PATH\", \"glue\" or \"glue:REGION\"{meant}",
-                text.value
-            );
-            reader.near(text.at, code::INVALID, message, nearest);
         }
     }
     None

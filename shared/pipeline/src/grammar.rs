@@ -162,7 +162,15 @@ pub(crate) const ENVIRONMENTS: &[Key] = &[now("env").named(ENVIRONMENT)];
 const ENVIRONMENT: &[Key] = &[
     now("dir"),
     now("store"),
-    now("catalog").table(&[later("rest"), later("warehouse"), later("auth"), later("secret")]),
+    now("catalog").table(&[
+        now("rest"),
+        now("warehouse"),
+        now("auth"),
+        now("secret"),
+        now("scope"),
+        now("oauth2_server"),
+        now("region"),
+    ]),
     now("warehouse"),
     later("region"),
     now("kafka").table(&[now("bootstrap_servers"), now("command_config")]),

@@ -388,6 +388,10 @@ fn human(body: &Body, chosen: &str, environment: &Environment) -> String {
             )
         }
         Catalog::Glue { .. } => format!("load_catalog(\"glue\", type=\"glue\").load_table(\"{name}\")"),
+        Catalog::Rest(rest) => {
+            let url = &rest.url;
+            format!("load_catalog(\"rest\", type=\"rest\", uri=\"{url}\").load_table(\"{name}\")")
+        }
     };
     format!(
         "{table}

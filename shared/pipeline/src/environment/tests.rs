@@ -71,7 +71,7 @@ dir = ".frazil"
 
 [env.prod]
 store     = "s3://acme-frazil"
-catalog   = { rest = "https://catalog", warehouse = "w", auth = "oauth2", secret = "env:TOKEN" }
+catalog   = "s3tables:arn"
 warehouse = "s3://acme-lake/warehouse"
 region    = "eu-west-1"
 kafka     = { bootstrap_servers = "b-1:9098", command_config = "client.properties" }
@@ -92,7 +92,7 @@ secret = "secretsmanager:sr-auth"
 
 [env.stage]
 dir = "stage"
-catalog = "rest:https://catalog"
+catalog = "s3tables:arn"
 "#;
     let environments = parse(text, Path::new("frazil.toml")).unwrap();
     environments.get(None).unwrap();
@@ -108,7 +108,7 @@ catalog = "rest:https://catalog"
             .collect()
     };
     let expected = [
-        (7, "catalog = { … }"),
+        (7, "catalog = \"s3tables:…\""),
         (9, "region"),
         (11, "pii_salt = \"secretsmanager:…\""),
         (12, "auth"),
@@ -117,16 +117,7 @@ catalog = "rest:https://catalog"
         (24, "secret = \"secretsmanager:…\""),
     ];
     assert_eq!(refused("prod"), expected.map(|(line, text)| (line, text.to_owned())));
-    assert_eq!(refused("stage"), [(28, "catalog = \"rest:…\"".to_owned())]);
-}
-
-#[test]
-fn a_catalog_may_be_glue_s() {
-    for (written, region) in [("glue", None), ("glue:", None), ("glue:eu-west-1", Some("eu-west-1".to_owned()))] {
-        let text = format!("[env.a]\ndir = \"x\"\ncatalog = {written:?}\nwarehouse = \"s3://bucket/lake\"");
-        let found = parse(&text, Path::new("/project/frazil.toml")).unwrap().get(Some("a")).unwrap();
-        assert_eq!(found.catalog, Catalog::Glue { region });
-    }
+    assert_eq!(refused("stage"), [(28, "catalog = \"s3tables:…\"".to_owned())]);
 }
 
 #[test]
