@@ -1,6 +1,7 @@
 //! What main's history says of the ledger: whether other hands moved the table, and when our place in it must be marked
 //! anew.
 
+use iceberg::io::FileIO;
 use iceberg::spec::{SnapshotRef, TableMetadata};
 use model::clock::Timestamp;
 use model::id::{CommitId, PipelineId};
@@ -25,12 +26,14 @@ fn carried<'a>(snapshot: &'a SnapshotRef, key: &str) -> Option<(&'a str, &'a str
 
 /// The newest commit on main's retained ancestry must be the ledger's newest: a table moved back, moved forward or
 /// replaced by other hands would lose or repeat rows. Where none is retained any more, the ledger is trusted only if the
-/// snapshot of its newest commit is on the ancestry, or is what the oldest retained snapshot stands on.
+/// snapshot of its newest commit is on the ancestry, or is what the oldest retained snapshot stands on. Where others commit and
+/// expire as a rule, `log` is given: the table's earlier metadata files tell what expired snapshots stood on.
 pub(crate) async fn not_moved(
     store: &dyn Store,
     id: &PipelineId,
     ledger: &Ledger,
     loaded: &Loaded,
+    log: Option<&FileIO>,
 ) -> Result<(), Error> {
     let metadata = &loaded.metadata;
     let key = summary_key(id);
@@ -44,7 +47,7 @@ pub(crate) async fn not_moved(
     let found = match ancestry(metadata).find_map(|snapshot| carried(snapshot, &key)) {
         Some((commit, _)) if commit == expected => return Ok(()),
         Some((commit, settlement)) => moved(store, ledger, commit, settlement).await?,
-        None if anchored(metadata, ledger) => return Ok(()),
+        None if anchored(metadata, ledger) || descends(metadata, ledger, &key, log).await => return Ok(()),
         None => unanchored(metadata, ledger),
     };
     Err(Error::Stopped {
@@ -81,6 +84,32 @@ async fn moved(store: &dyn Store, ledger: &Ledger, commit: &str, settlement: &st
 fn anchored(metadata: &TableMetadata, ledger: &Ledger) -> bool {
     let Some(anchor) = ledger.anchor else { return false };
     ancestry(metadata).any(|s| s.snapshot_id() == anchor || s.parent_snapshot_id() == Some(anchor))
+}
+
+/// Whether main stands on the snapshot of the ledger's newest commit, over snapshots that are expired: each names the one it stands
+/// on, which never changes, and the metadata files of the table's log hold them from before. (Some writers clear that of the oldest
+/// snapshot which they leave.) A commit of ours on the way would be newer than the ledger.
+async fn descends(metadata: &TableMetadata, ledger: &Ledger, key: &str, log: Option<&FileIO>) -> bool {
+    let (Some(io), Some(anchor)) = (log, ledger.anchor) else { return false };
+    let Some(mut below) = ancestry(metadata).last().map(|oldest| oldest.snapshot_id()) else { return false };
+    for earlier in metadata.metadata_log().iter().rev() {
+        // One that is gone or can't be read is as good as one that says nothing.
+        let Ok(earlier) = TableMetadata::read_from(io, &earlier.metadata_file).await else { continue };
+        if earlier.uuid() != metadata.uuid() {
+            return false;
+        }
+        while let Some(snapshot) = earlier.snapshot_by_id(below) {
+            if carried(snapshot, key).is_some() {
+                return false;
+            }
+            match snapshot.parent_snapshot_id() {
+                Some(parent) if parent == anchor => return true,
+                Some(parent) => below = parent,
+                None => break,
+            }
+        }
+    }
+    false
 }
 
 fn unanchored(metadata: &TableMetadata, ledger: &Ledger) -> String {
