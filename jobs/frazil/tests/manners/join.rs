@@ -6,10 +6,13 @@ use super::*;
 /// A place whose table a pipeline of its own has made, and another pipeline's file for it.
 fn joining(change: impl Fn(String) -> String) -> Place {
     let place = Place::with_pipeline();
+    let file = include_str!("../../demo/employee.toml");
+    let file = file.replace("address = \"address\"", "address = { from = \"address\", required = true }");
+    place.write("dir/pipelines/employee.toml", &file);
     place.write("event.json", events(20, 0.0).remove(0));
     place.done(&["ingest", "--event", "event.json"]);
     place.done(&["fold"]);
-    let file = include_str!("../../demo/employee.toml").replace("protobuf-demo-topic-pure", "others");
+    let file = file.replace("protobuf-demo-topic-pure", "others");
     let file = file.replace("mode = \"append\"", "exists = \"join\"\nmode = \"append\"");
     place.write("dir/pipelines/joins.toml", change(file));
     place
@@ -30,14 +33,16 @@ fn planned(place: &Place) -> (Exit, Vec<String>, Vec<String>, Value) {
 fn what_a_joined_tables_own_wins_over_is_shown() {
     let check = |change: &dyn Fn(String) -> String, exit: Exit, expected: &[&str], codes: &[&str]| {
         let (found, changes, faults, plan) = planned(&joining(change));
-        assert_eq!((found, changes, faults.iter().map(String::as_str).collect::<Vec<_>>()), (
-            exit,
-            expected.iter().map(|e| (*e).to_owned()).collect(),
-            codes.to_vec()
-        ), "{plan}");
+        assert_eq!(
+            (found, changes, faults.iter().map(String::as_str).collect::<Vec<_>>()),
+            (exit, expected.iter().map(|e| (*e).to_owned()).collect(), codes.to_vec()),
+            "{plan}"
+        );
     };
     // Nothing of its layout is asked for, and nothing differs.
-    let plain = |file: String| file.replace("partition_by = [\"bucket(8, employee_id)\", \"hour(start_date)\", \"team\"]\n", "");
+    let plain = |file: String| {
+        file.replace("partition_by = [\"bucket(8, employee_id)\", \"hour(start_date)\", \"team\"]\n", "")
+    };
     check(&plain, Exit::Done, &[], &[]);
     let other = |file: String| {
         let file = file.replace("bucket(8, employee_id)", "bucket(4, employee_id)");
@@ -51,8 +56,10 @@ fn what_a_joined_tables_own_wins_over_is_shown() {
     check(&wider, Exit::No, &["change_column age"], &[]);
     let text = |file: String| plain(file).replace("\"employee_age\"", "{ from = \"employee_age\", type = \"string\" }");
     check(&text, Exit::Usage, &["change_column age"], &["plan.incompatible_column"]);
+    let may_lack = |file: String| plain(file).replace(", required = true", "");
+    check(&may_lack, Exit::No, &["change_column address"], &[]);
     // A column that the table requires, and that the file fills no more.
-    let without = |file: String| plain(file).replace("address = \"address\"\n", "");
+    let without = |file: String| plain(file).replace("address = { from = \"address\", required = true }\n", "");
     let expected = ["leave_column_away address", "change_column address"];
     check(&without, Exit::Usage, &expected, &["plan.required_column"]);
 }
@@ -63,7 +70,7 @@ fn there_has_to_be_a_table_to_join_and_none_where_it_must_be_new() {
     let (exit, changes, codes, plan) = planned(&nowhere);
     assert_eq!((exit, changes.len()), (Exit::Usage, 0), "{plan}");
     assert_eq!(codes, ["plan.table_missing"], "{plan}");
-    assert!(faults(&plan)[0].contains(":14:"), "{plan}");
+    assert!(faults(&plan)[0].contains(":13:"), "{plan}");
     // A fold says so too, once there is something to fold, and makes none.
     let event = String::from_utf8(events(20, 0.0).remove(0)).unwrap().replace("protobuf-demo-topic-pure", "others");
     nowhere.write("event.json", event);
