@@ -6,7 +6,8 @@ For each mode Spark makes a partitioned, sorted table with rows of its own in th
 in a loop of its own, and is killed now and then, while Spark inserts and deletes rows, rewrites data files, position deletes and
 manifests, and expires snapshots. At the end every staged event is handed over once more and folded: nothing may enter twice. What the
 table must hold is worked out by a dictionary, from what was sent and what Spark did, and read by Spark, PyIceberg and DuckDB. Files that
-no snapshot names are removed by Spark, and the table is read again. Last, a column is dropped and added again under its name (O-29).
+no snapshot names are removed by Spark, and the table is read again. Then rows go by equality delete files, as streaming engines write
+them, and last a column is dropped and added again under its name (O-29).
 """
 
 import argparse
@@ -29,6 +30,7 @@ PARTITIONS = 3
 REGIONS = ["eu", "us", "asia"]
 # Keys of records, and of rows that are Spark's alone.
 KEYS, THEIRS = 400, 10_000
+LARGE = 10_000_000_000
 BATCH = 120
 # Seconds between folds at most, to begin with and where the other writer would never be first otherwise.
 PAUSE, PAUSE_MAX = 1.0, 20.0
@@ -398,6 +400,57 @@ def joined(args: argparse.Namespace, spark, mode: str) -> None:
     }), flush=True)
 
 
+def delete_by_equality(spark, name: str, keys: list[int]) -> None:
+    """Deletes rows by an equality delete file, as streaming engines do, with Iceberg's own writer."""
+    jvm, gateway = spark._jvm, spark.sparkContext._gateway
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    columns, ids = gateway.new_array(jvm.java.lang.String, 1), gateway.new_array(jvm.int, 1)
+    columns[0], ids[0] = "id", table.schema().findField("id").fieldId()
+    by = table.schema().select(columns)
+    factory = jvm.org.apache.iceberg.data.GenericAppenderFactory(table.schema(), table.spec(), ids, by, None)
+    path = f"{table.location()}/data/by-equality-{time.time_ns()}.parquet"
+    out = table.encryption().encrypt(table.io().newOutputFile(path))
+    writer = factory.newEqDeleteWriter(out, jvm.org.apache.iceberg.FileFormat.PARQUET, None)
+    for key in keys:
+        record = jvm.org.apache.iceberg.data.GenericRecord.create(by)
+        # Python's numbers become Java's longs where no int holds them.
+        record.setField("id", key)
+        writer.write(record)
+    writer.close()
+    table.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+
+def deleted_by_equality(args: argparse.Namespace, spark) -> None:
+    """A row that an equality delete took away is no duplicate of its key, and no version of it."""
+    for mode in ("dedup", "merge-on-read", "copy-on-write"):
+        table = f"equality_{mode.replace('-', '_')}"
+        project = Project(args.frazil, args.work, table, MODES[mode].replace('"auto"', f'"{mode}"'))
+        owner = Owner(spark, table)
+        owner.sql(f"CREATE TABLE {owner.name} (id BIGINT NOT NULL, region STRING, v STRING, n INT) USING iceberg "
+                  "TBLPROPERTIES ('format-version' = '2')")
+        values = ", ".join(f"({LARGE + key}L, 'eu', 'theirs', {key})" for key in range(10))
+        owner.sql(f"INSERT INTO {owner.name} VALUES {values}")
+        rows = {LARGE + key: (LARGE + key, "eu", "theirs", key) for key in range(10)}
+        offset = 0
+        for gone, come in (([2, 7], [2, 3, 20]), ([3, 20], [3, 4, 7])):
+            gone, come = [LARGE + key for key in gone], [LARGE + key for key in come]
+            delete_by_equality(spark, owner.name, gone)
+            for key in gone:
+                del rows[key]
+            records = []
+            for key in come:
+                value = {"region": "us", "v": f"ours {offset}", "n": offset}
+                records.append({"topic": table, "partition": 0, "offset": offset, "timestamp": 1_793_607_600_000 + offset,
+                                "timestampType": "CREATE_TIME", "key": encoded({"id": key}), "value": encoded(value), "headers": []})
+                if mode != "dedup" or key not in rows:
+                    rows[key] = (key, "us", f"ours {offset}", offset)
+                offset += 1
+            project.ingest(json.dumps({"eventSource": "SelfManagedKafka", "records": {f"{table}-0": records}}))
+            project.fold()
+            hold(f"equality deletes, {mode}: Spark", spark_rows(owner), sorted(rows.values()))
+        print(json.dumps({"case": "equality deletes", "mode": mode, "rows": len(rows)}), flush=True)
+
+
 def dropped_and_added(args: argparse.Namespace, spark) -> None:
     """O-29: a column that is dropped and added again under its name is another column, also after compaction."""
     text = 'mode = "append"'
@@ -463,8 +516,9 @@ def main() -> None:
     })
     # What is refused is tried again, and counted.
     spark.sparkContext.setLogLevel("OFF")
-    for mode in args.modes.split(","):
+    for mode in filter(None, args.modes.split(",")):
         joined(args, spark, mode)
+    deleted_by_equality(args, spark)
     dropped_and_added(args, spark)
 
 

@@ -86,30 +86,34 @@ fn anchored(metadata: &TableMetadata, ledger: &Ledger) -> bool {
     ancestry(metadata).any(|s| s.snapshot_id() == anchor || s.parent_snapshot_id() == Some(anchor))
 }
 
-/// Whether main stands on the snapshot of the ledger's newest commit, over snapshots that are expired: each names the one it stands
-/// on, which never changes, and the metadata files of the table's log hold them from before. (Some writers clear that of the oldest
-/// snapshot which they leave.) A commit of ours on the way would be newer than the ledger.
+/// Whether main stands on the snapshot of the ledger's newest commit, over snapshots that are expired. A commit of ours among them
+/// would be newer than the ledger.
 async fn descends(metadata: &TableMetadata, ledger: &Ledger, key: &str, log: Option<&FileIO>) -> bool {
     let (Some(io), Some(anchor)) = (log, ledger.anchor) else { return false };
-    let Some(mut below) = ancestry(metadata).last().map(|oldest| oldest.snapshot_id()) else { return false };
+    let line = expired(metadata, io).await;
+    let ours = line.iter().take_while(|snapshot| carried(snapshot, key).is_none());
+    ours.map(|snapshot| snapshot.parent_snapshot_id()).any(|parent| parent == Some(anchor))
+}
+
+/// The snapshots that the oldest retained one on main's line stands on, newest first and with it, as far as the metadata files of the
+/// table's log hold them from before they expired. What a snapshot stands on never changes; some writers clear it in the oldest one
+/// that they leave.
+pub(crate) async fn expired(metadata: &TableMetadata, io: &FileIO) -> Vec<SnapshotRef> {
+    let mut line = Vec::new();
+    let Some(mut at) = ancestry(metadata).last().map(|oldest| oldest.snapshot_id()) else { return line };
     for earlier in metadata.metadata_log().iter().rev() {
         // One that is gone or can't be read is as good as one that says nothing.
         let Ok(earlier) = TableMetadata::read_from(io, &earlier.metadata_file).await else { continue };
         if earlier.uuid() != metadata.uuid() {
-            return false;
+            break;
         }
-        while let Some(snapshot) = earlier.snapshot_by_id(below) {
-            if carried(snapshot, key).is_some() {
-                return false;
-            }
-            match snapshot.parent_snapshot_id() {
-                Some(parent) if parent == anchor => return true,
-                Some(parent) => below = parent,
-                None => break,
-            }
+        while let Some((snapshot, parent)) = earlier.snapshot_by_id(at).and_then(|s| Some((s, s.parent_snapshot_id()?)))
+        {
+            line.push(SnapshotRef::clone(snapshot));
+            at = parent;
         }
     }
-    false
+    line
 }
 
 fn unanchored(metadata: &TableMetadata, ledger: &Ledger) -> String {

@@ -137,7 +137,7 @@ impl State {
         }
         let property = ledger::property(id);
         let Some(text) = metadata.properties().get(&property) else {
-            never_committed(store, id, &pipeline.table.name, &loaded, &uuid).await?;
+            never_committed(store, id, &pipeline.table.name, &loaded, &uuid, is_joined.then_some(io)).await?;
             if pipeline.table.exists == Exists::MustBeNew && metadata.last_sequence_number() > 0 {
                 return Err(Error::Stopped {
                     code: "fold.table_exists",
@@ -516,13 +516,15 @@ pub(crate) async fn never_another(
     }
 }
 
-/// Makes sure that a table without a ledger of ours never had one.
+/// Makes sure that a table without a ledger of ours never had one. Where others commit and expire as a rule, `log` is given: the
+/// table's earlier metadata files hold what is expired.
 async fn never_committed(
     store: &dyn Store,
     id: &PipelineId,
     name: &TableName,
     loaded: &Loaded,
     uuid: &TableUuid,
+    log: Option<&FileIO>,
 ) -> Result<(), Error> {
     never_another(store, id, name, Some(uuid)).await?;
     let metadata = &loaded.metadata;
@@ -545,7 +547,12 @@ async fn never_committed(
         return Err(lost(format!("its property `{columns}` is there")));
     }
     let key = summary_key(id);
-    if let Some(snapshot) = ancestry(metadata).find(|s| s.summary().additional_properties.contains_key(&key)) {
+    let expired = match log {
+        Some(io) => history::expired(metadata, io).await,
+        None => Vec::new(),
+    };
+    let line = || ancestry(metadata).chain(&expired);
+    if let Some(snapshot) = line().find(|s| s.summary().additional_properties.contains_key(&key)) {
         return Err(lost(format!("snapshot {} carries its commit", snapshot.snapshot_id())));
     }
     // An attempt writes its settlement before its commit. One that died between the two left a settlement and no ledger:
@@ -563,7 +570,7 @@ async fn never_committed(
                 continue;
             }
             let Some(settlement) = read_settlement(store, &object.key).await? else { continue };
-            if settlement.ledger.commits.len() != 1 || !never_made(metadata, &settlement) {
+            if settlement.ledger.commits.len() != 1 || !never_made(metadata, line(), &settlement) {
                 return Err(lost(format!("`{}` may have settled something for it", object.key)));
             }
         }
@@ -575,15 +582,19 @@ async fn never_committed(
 }
 
 /// Whether the snapshot that a first settlement was written for certainly is not in the table's history: its parent is
-/// still main, or the snapshot that took its place after that parent is retained (and, as the caller saw, not ours).
-fn never_made(metadata: &TableMetadata, settlement: &Settlement) -> bool {
+/// still main, or the snapshot that took its place after that parent is on main's line (and, as the caller saw, not ours).
+fn never_made<'a>(
+    metadata: &TableMetadata,
+    mut line: impl Iterator<Item = &'a SnapshotRef>,
+    settlement: &Settlement,
+) -> bool {
     let head = metadata.current_snapshot().map(|s| s.snapshot_id());
     if settlement.parent_snapshot == head {
         return true;
     }
     // Expiry clears the parent of the oldest snapshot that it leaves: without one, only a table's first commit is its first.
     let is_of = |s: &SnapshotRef| s.parent_snapshot_id().is_some() || s.sequence_number() == 1;
-    ancestry(metadata).any(|s| s.parent_snapshot_id() == settlement.parent_snapshot && is_of(s))
+    line.any(|s| s.parent_snapshot_id() == settlement.parent_snapshot && is_of(s))
 }
 
 /// A settlement, where there is one that can be read: another is as good as gone.

@@ -13,6 +13,7 @@ use pipeline::resolved::{Deletes, SortField, Upsert, Write};
 use table::catalog::TableCreation;
 use table::data_file::{PartitionedWriter, Target};
 use table::snapshot::{self, Change, NewFile, Terms, branch};
+use testkit::catalog::faulty::FaultyCatalog;
 
 use super::anchors::{expire, foreign, line};
 use super::evolution::{Staged, ints, longs, stage, texts};
@@ -443,6 +444,20 @@ async fn a_ledger_is_trusted_over_whatever_others_committed_and_expired_and_not_
     // No snapshot tells which objects are folded: all of them are judged again, by the ledger.
     assert_eq!((report.tables[0].rows_added, report.tables[0].duplicates), (1, 3));
     assert_eq!(values(&world, &["id"]).await, ["1", "10", "11", "12"]);
+    // The first attempt died before its commit, and others went on and expired what it stood on.
+    let world = self::world(regions(), |_| {}).await;
+    own_rows(&world, &[(1, "a", "eu")]).await;
+    stage(&world, 0, &staged(&[10], &["x"]));
+    let dies = FaultyCatalog::new(world.catalog.clone(), storage::local(), world.ids.clone()).kill_at(1);
+    world.fold_with(world.store.clone(), Arc::new(dies), storage::local()).run().await.unwrap_err();
+    assert!(world.store.objects().into_keys().any(|key| key.starts_with("settled/")));
+    for _ in 0..3 {
+        foreign(&world, BTreeMap::new()).await;
+        let all = line(&world).await;
+        expire(&world, &all[1..]).await;
+    }
+    assert_eq!(world.fold().run().await.unwrap().tables[0].rows_added, 1);
+    assert_eq!(values(&world, &["id"]).await, ["1", "10"]);
     // Moved back by another hand, and what showed it expired.
     let world = joined_twice().await;
     let all = line(&world).await;
