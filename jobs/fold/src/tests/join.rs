@@ -310,12 +310,8 @@ async fn a_table_that_can_not_be_written_as_it_is_stops_the_fold_before_anything
         ("fold.table", "zstd, gzip", property("write.parquet.compression-codec", "lzma")),
         ("fold.column_required", "`must`", with(required(3, "must", TEXT))),
         ("fold.column_required", "`inside.gone`", with(field(3, "inside", Type::Struct(inner)))),
-        (
-            "fold.column_unfit",
-            "`f` (from `f`) is double, and float",
-            with(field(3, "f", Type::Primitive(PrimitiveType::Float))),
-        ),
-        ("fold.column_unfit", "is double, and string", with(field(3, "f", TEXT))),
+        ("fold.column_unfit", "and float in db.orders", with(field(3, "f", Type::Primitive(PrimitiveType::Float)))),
+        ("fold.column_unfit", "and string in db.orders", with(field(3, "f", TEXT))),
         ("fold.record_columns", "`_kafka_offset` of type string", with(field(3, "_kafka_offset", TEXT))),
     ];
     for (code, words, creation) in cases {
