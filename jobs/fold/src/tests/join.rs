@@ -510,3 +510,23 @@ async fn a_column_that_was_dropped_and_added_again_is_a_new_one() {
     stage(&world, 2, &staged(&[3], &["x"]));
     refused(&world, "fold.column_dropped").await;
 }
+
+#[tokio::test]
+async fn of_many_tables_one_that_is_not_there_waits_for_its_owner_and_holds_no_other_back() {
+    let mut world = many::world(8);
+    let mut pipeline = Pipeline::clone(&world.pipeline);
+    (pipeline.table.exists, pipeline.table.partition_by) = (Exists::Join, Vec::new());
+    world.pipeline = Arc::new(pipeline);
+    let (a, b) = (many::table("a"), many::table("b"));
+    world.catalog.create(&a, creation(vec![required(1, "id", LONG)])).await.unwrap();
+    let parts = ["0:0:aaba"];
+    many::stage(&world, &parts);
+    let report = world.fold().run().await.unwrap();
+    let failed: Vec<(&str, &str)> = report.failures().map(|(table, failure)| (table, failure.code.as_str())).collect();
+    assert_eq!(failed, [("db.b", "fold.table_missing")]);
+    assert_eq!((world.rows_of(&a).await.len(), world.catalog.load(&b).await.unwrap().is_none()), (3, true));
+    world.catalog.create(&b, creation(vec![required(1, "id", LONG)])).await.unwrap();
+    world.wait(1);
+    world.fold().run().await.unwrap();
+    many::every_row_in_its_table(&world, &parts, "joined").await;
+}

@@ -54,7 +54,7 @@ fn what_a_joined_tables_own_wins_over_is_shown() {
     // The file alone tells that much.
     let warned = joining(other).run(&["check", "joins", "--dir", "dir", "--json"]).document();
     let warned = warned["warnings"].as_array().unwrap().iter().map(|w| format!("{} {}", w["code"], w["line"]));
-    assert_eq!(warned.collect::<Vec<_>>(), ["\"config.joined\" 17", "\"config.joined\" 13", "\"config.joined\" 28"]);
+    assert_eq!(warned.collect::<Vec<_>>(), ["\"config.joined\" 13", "\"config.joined\" 17", "\"config.joined\" 28"]);
     // Its types stay: what does not fit goes to dead letters.
     let wider = |file: String| plain(file).replace("\"employee_age\"", "{ from = \"employee_age\", type = \"long\" }");
     check(&wider, Exit::No, &["change_column age"], &[]);
