@@ -1,18 +1,41 @@
-"""A service that speaks S3, in memory, on a free loopback port. s3.py ENDPOINT_FILE
+"""A service that speaks S3 and Glue, in memory, on a free loopback port. s3.py ENDPOINT_FILE
 
 Writes its endpoint to the file once it answers, and serves until it is ended. It answers one request after the other, so
-that of several conditional puts of one key exactly one stores, as in S3: moto itself looks first and stores then.
+that of several conditional puts of one key exactly one stores, as in S3: moto itself looks first and stores then. Glue's UpdateTable
+compares the VersionId that it is told with the table's, as Glue does; moto itself passes it over.
 """
 
 import os
 import pathlib
 import sys
 
+from moto.glue.exceptions import GlueClientError
+from moto.glue.responses import GlueResponse
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
 
+class ConcurrentModification(GlueClientError):
+    """Another change came first."""
+
+    def __init__(self) -> None:
+        super().__init__("ConcurrentModificationException", "Update table failed due to concurrent modifications.")
+
+
+replace_table = GlueResponse.update_table
+
+
+def update_table(self: GlueResponse) -> object:
+    """UpdateTable as Glue has it: only of the version that is told."""
+    told = self.parameters.get("VersionId")
+    table = self.glue_backend.get_table(self.parameters.get("DatabaseName"), self.parameters["TableInput"]["Name"])
+    if told is not None and told != table.as_dict()["VersionId"]:
+        raise ConcurrentModification
+    return replace_table(self)
+
+
 def main() -> None:
+    GlueResponse.update_table = update_table
     place = pathlib.Path(sys.argv[1])
     app = DomainDispatcherApplication(create_backend_app)
     server = make_server("127.0.0.1", 0, app, threaded=False, request_handler=MotoRequestHandler)

@@ -165,8 +165,11 @@ pub(crate) fn must_exist(environment: &Environment) -> Result<(), Failure> {
 
 /// Whether an environment's catalog was ever made.
 pub(crate) fn has_catalog(environment: &Environment) -> bool {
-    let Catalog::Sqlite(path) = &environment.catalog;
-    path.is_file()
+    match &environment.catalog {
+        Catalog::Sqlite(path) => path.is_file(),
+        // It is the account's, and always there.
+        Catalog::Glue { .. } => true,
+    }
 }
 
 /// A store's error.

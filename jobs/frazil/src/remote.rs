@@ -1,9 +1,12 @@
-//! Places that are not on this machine, as far as this build knows them: S3, with the feature `aws`.
+//! Places that are not on this machine, as far as this build knows them: S3 and Glue, with the feature `aws`.
 
 use std::sync::Arc;
 
 use iceberg::io::FileIO;
+use model::clock::Clock;
+use model::id::Ids;
 use staging::store::Store;
+use table::catalog::Catalog;
 
 use crate::manners::failure::Failure;
 
@@ -41,6 +44,21 @@ impl Remote {
     pub(crate) async fn file_io(&self) -> Result<FileIO, Failure> {
         Ok(self.s3().await?.file_io())
     }
+
+    /// The Glue Data Catalog, under whose `warehouse` tables are made.
+    ///
+    /// # Errors
+    /// When no region is known.
+    pub(crate) async fn glue(
+        &self,
+        region: Option<String>,
+        warehouse: String,
+        io: FileIO,
+        (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
+    ) -> Result<Arc<dyn Catalog>, table::catalog::Error> {
+        let access = aws::catalog::glue::Access { region, catalog_id: None, warehouse };
+        Ok(Arc::new(aws::catalog::glue::GlueCatalog::connect(access, io, clock, ids).await?))
+    }
 }
 
 #[cfg(not(feature = "aws"))]
@@ -54,11 +72,23 @@ impl Remote {
     pub(crate) async fn file_io(&self) -> Result<FileIO, Failure> {
         Err(left_out("s3://"))
     }
+
+    /// Refused.
+    pub(crate) async fn glue(
+        &self,
+        _: Option<String>,
+        _: String,
+        _: FileIO,
+        _: (Arc<dyn Clock>, Arc<dyn Ids>),
+    ) -> Result<Arc<dyn Catalog>, table::catalog::Error> {
+        let why = "this build of frazil leaves AWS out: build it with its feature `aws`, as `cargo frazil` does";
+        Err(table::catalog::Error::failed(model::failure::Kind::Misconfigured, why))
+    }
 }
 
 #[cfg(not(feature = "aws"))]
 fn left_out(place: &str) -> Failure {
-    Failure::usage("environment.left_out", "this build of frazil leaves S3 out")
+    Failure::usage("environment.left_out", "this build of frazil leaves AWS out")
         .at(place)
         .remedy("build it with its feature `aws`, as `cargo frazil` does")
 }

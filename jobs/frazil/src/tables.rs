@@ -46,8 +46,21 @@ impl Tables {
     /// # Errors
     /// When it can't be opened or made.
     pub(crate) async fn open(environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
-        let Place::Sqlite(path) = &environment.catalog;
-        Self::at(path, environment, session).await
+        match &environment.catalog {
+            Place::Sqlite(path) => Self::at(path, environment, session).await,
+            Place::Glue { region } => {
+                let (io, warehouse) = files(environment, session).await?;
+                let (clock, ids) = (Arc::clone(&session.clock), Arc::clone(&session.ids));
+                // Boxed, for it holds what looks for credentials.
+                let catalog = session.remote.glue(region.clone(), warehouse, io.clone(), (clock, ids));
+                let catalog = Box::pin(catalog).await;
+                Ok(Self::with(catalog.map_err(|e| failed(&e))?, io, environment))
+            }
+        }
+    }
+
+    fn with(catalog: Arc<dyn Catalog>, io: FileIO, environment: &Environment) -> Self {
+        Self { catalog, io, may_skip: !environment.mapping.skips().is_empty() }
     }
 
     /// Opens an environment's catalog for a command that writes nothing: one that is not there yet is empty, and stays so.
@@ -62,21 +75,19 @@ impl Tables {
     }
 
     async fn at(path: &Path, environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
-        let (io, warehouse) = match &environment.warehouse {
-            Location::File(folder) => {
-                let location = storage::location_of(folder);
-                let refused = |e| {
-                    let failure = Failure::of(Kind::Misconfigured, "environment.warehouse", &e);
-                    failure.remedy("choose another folder for the warehouse, in frazil.toml or with --dir")
-                };
-                (storage::local(), location.map_err(refused)?)
-            }
-            bucket @ Location::S3 { .. } => (session.remote.file_io().await?, bucket.to_string()),
-        };
+        let (io, warehouse) = files(environment, session).await?;
         let (clock, ids) = (Arc::clone(&session.clock), Arc::clone(&session.ids));
         let catalog = SqliteCatalog::open(path, &warehouse, io.clone(), clock, ids).await;
-        let may_skip = !environment.mapping.skips().is_empty();
-        Ok(Self { catalog: Arc::new(catalog.map_err(|e| failed(&e))?), io, may_skip })
+        let catalog = catalog.map_err(|e| {
+            let failure = failed(&e);
+            match e.kind() {
+                Kind::Misconfigured => failure.remedy(
+                    "check the catalog's file and its folder, and who may use them; --dir, --env and frazil.toml say where it is",
+                ),
+                _ => failure,
+            }
+        })?;
+        Ok(Self::with(Arc::new(catalog), io, environment))
     }
 
     /// Opens an environment's catalog for a command that only reads.
@@ -84,8 +95,9 @@ impl Tables {
     /// # Errors
     /// When there is none yet, or it can't be opened.
     pub(crate) async fn existing(environment: &Environment, session: &Session<'_>) -> Result<Self, Failure> {
-        if !environment::has_catalog(environment) {
-            let Place::Sqlite(path) = &environment.catalog;
+        if let Place::Sqlite(path) = &environment.catalog
+            && !environment::has_catalog(environment)
+        {
             return Err(Failure::usage("environment.empty", "there is no catalog yet: nothing was ever folded here")
                 .at(path.display().to_string())
                 .remedy("fold something first, or choose another environment with --env or --dir"));
@@ -131,14 +143,23 @@ impl Tables {
     }
 }
 
-fn failed(error: &table::catalog::Error) -> Failure {
-    let failure = Failure::of(error.kind(), "catalog", error);
-    match error.kind() {
-        Kind::Misconfigured | Kind::Poison => failure.remedy(
-            "check the catalog's file and its folder, and who may use them; --dir, --env and frazil.toml say where it is",
-        ),
-        _ => failure,
+/// What reads and writes an environment's files of tables, and the location under which they are.
+async fn files(environment: &Environment, session: &Session<'_>) -> Result<(FileIO, String), Failure> {
+    match &environment.warehouse {
+        Location::File(folder) => {
+            let refused = |e| {
+                let failure = Failure::of(Kind::Misconfigured, "environment.warehouse", &e);
+                failure.remedy("choose another folder for the warehouse, in frazil.toml or with --dir")
+            };
+            Ok((storage::local(), storage::location_of(folder).map_err(refused)?))
+        }
+        bucket @ Location::S3 { .. } => Ok((session.remote.file_io().await?, bucket.to_string())),
     }
+}
+
+/// What to do stands in the error itself, for it depends on the catalog.
+fn failed(error: &table::catalog::Error) -> Failure {
+    Failure::of(error.kind(), "catalog", error)
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 //! Entry point: [`s3::S3`], one client, made from the SDK's own chain of settings and credentials. [`s3::S3::store`]
 //! makes a `staging` store of a bucket; with the feature `storage`, [`s3::S3::file_io`] makes Iceberg's files of it.
 //! [`msk::Signer`] makes tokens for the brokers of Amazon MSK. [`schemas::GlueSchemas`] is `registry`'s source over the
-//! Glue Schema Registry.
+//! Glue Schema Registry. [`catalog::glue::GlueCatalog`] is `table`'s catalog over the Glue Data Catalog.
 //!
 //! Every feature stands alone, so that ingest takes the store and never links `iceberg`. Nothing here reads the
 //! environment but the SDK, and nothing here says a secret: messages hold names, codes and what the service wrote.
 
+#[cfg(feature = "catalog")]
+pub mod catalog;
 #[cfg(feature = "msk")]
 pub mod msk;
 #[cfg(feature = "store")]

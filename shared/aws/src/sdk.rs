@@ -39,3 +39,15 @@ pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     }
     text
 }
+
+/// Whether no connection was made: then nothing was asked.
+#[cfg(feature = "store")]
+pub(crate) fn is_unreachable(error: &(dyn std::error::Error + 'static)) -> bool {
+    find::<hyper_util::client::legacy::Error>(error).is_some_and(hyper_util::client::legacy::Error::is_connect)
+}
+
+/// The first of an error and its causes that is one of this type.
+#[cfg(feature = "store")]
+pub(crate) fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
+    std::iter::successors(Some(error), |e| e.source()).take(CAUSES_MAX).find_map(|e| e.downcast_ref())
+}

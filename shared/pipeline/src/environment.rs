@@ -76,6 +76,11 @@ pub enum SecretReference {
 pub enum Catalog {
     /// A database file with the standard layout of SQL catalogs.
     Sqlite(PathBuf),
+    /// The Glue Data Catalog of the account.
+    Glue {
+        /// Its region, where it is not the one of the AWS settings.
+        region: Option<String>,
+    },
 }
 
 impl Environment {
@@ -296,6 +301,12 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
     if let (Some(store), Some(warehouse)) = (&store, &warehouse) {
         location::apart(reader, section, store, warehouse);
     }
+    if let (Some(Catalog::Glue { .. }), Some(Location::File(_))) = (&catalog, &warehouse) {
+        let at = section.get("warehouse").or(section.get("catalog")).map_or(section.at, |entry| entry.value_at());
+        let message =
+            "a table that Glue names is read from anywhere: `warehouse = \"s3://BUCKET/PREFIX\"`, not a folder";
+        reader.fault(at, code::INVALID, message);
+    }
     let vars = vars(reader, section);
     let pii_salt = secret(reader, section, "pii_salt");
     let kafka = mapping::kafka(reader, section, root);
@@ -350,12 +361,22 @@ fn catalog<'t>(reader: &mut Reader<'t>, section: Section<'t>, default: Catalog, 
     match text.value.split_once(':').unwrap_or((&text.value, "")) {
         ("sqlite", "") => reader.fault(text.at, code::INVALID, "`catalog = \"sqlite:PATH\"` names a file"),
         ("sqlite", path) => return Some(Catalog::Sqlite(plain(&root.join(path)))),
+        ("glue", region) if region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') => {
+            return Some(Catalog::Glue { region: (!region.is_empty()).then(|| region.to_owned()) });
+        }
+        ("glue", _) => {
+            let message = "`catalog = \"glue:REGION\"` names a region such as \"eu-west-1\"; \"glue\" takes that of the AWS settings";
+            reader.fault(text.at, code::INVALID, message);
+        }
         // A URL may hold a password.
-        (kind @ ("glue" | "rest" | "s3tables"), _) => reader.not_yet(text.at, &format!("catalog = \"{kind}:…\"")),
+        (kind @ ("rest" | "s3tables"), _) => reader.not_yet(text.at, &format!("catalog = \"{kind}:…\"")),
         (kind, _) => {
             let nearest = nearest(kind, ["sqlite", "glue", "rest", "s3tables"]);
             let meant = nearest.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-            let message = format!("`catalog` cannot be {:?}; it takes \"sqlite:PATH\"{meant}", text.value);
+            let message = format!(
+                "`catalog` cannot be {:?}; it takes \"sqlite:PATH\", \"glue\" or \"glue:REGION\"{meant}",
+                text.value
+            );
             reader.near(text.at, code::INVALID, message, nearest);
         }
     }

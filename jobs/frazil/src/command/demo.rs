@@ -379,8 +379,16 @@ fn human(body: &Body, chosen: &str, environment: &Environment) -> String {
     }
     let peak = body.peak_rss_bytes.map_or_else(String::new, |peak| format!(", at most {} MiB of memory", peak >> 20));
     let location = body.metadata_location.strip_prefix("file://").unwrap_or(&body.metadata_location);
-    let Catalog::Sqlite(catalog) = &environment.catalog;
-    let (catalog, warehouse) = (catalog.display(), &environment.warehouse);
+    let (warehouse, name) = (&environment.warehouse, &body.table);
+    let opened = match &environment.catalog {
+        Catalog::Sqlite(catalog) => {
+            let catalog = catalog.display();
+            format!(
+                "SqlCatalog(\"frazil\", uri=\"sqlite:///{catalog}\", warehouse=\"{warehouse}\").load_table(\"{name}\")"
+            )
+        }
+        Catalog::Glue { .. } => format!("load_catalog(\"glue\", type=\"glue\").load_table(\"{name}\")"),
+    };
     format!(
         "{table}
 ingest {:.2} s, {} records/s a core; fold {:.2} s, {} rows/s a core{peak}
@@ -392,12 +400,11 @@ DuckDB:
   INSTALL iceberg; LOAD iceberg;
   SELECT count(*) FROM iceberg_scan('{location}');
 PyIceberg:
-  SqlCatalog(\"frazil\", uri=\"sqlite:///{catalog}\", warehouse=\"{warehouse}\").load_table(\"{name}\")",
+  {opened}",
         body.ingest.seconds,
         grouped(body.ingest.records_per_second_per_core),
         body.fold.seconds,
         grouped(body.fold.rows_per_second_per_core),
-        name = body.table,
     )
 }
 

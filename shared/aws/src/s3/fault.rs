@@ -6,7 +6,8 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use staging::store::{Cause, Error, Operation};
 
 use super::call::{Call, Wire};
-use crate::sdk::{CAUSES_MAX, causes};
+pub(super) use crate::sdk::is_unreachable;
+use crate::sdk::{causes, find};
 
 /// Characters of a service's own words that are passed on.
 const WORDS_MAX: usize = 500;
@@ -81,11 +82,6 @@ where
     } else {
         retry(call, format!("S3 did not answer: {text}"), Some(source))
     }
-}
-
-/// Whether no connection was made: then nothing was asked.
-pub(super) fn is_unreachable(error: &(dyn std::error::Error + 'static)) -> bool {
-    find::<hyper_util::client::legacy::Error>(error).is_some_and(hyper_util::client::legacy::Error::is_connect)
 }
 
 /// The causes are said, the error itself is not kept: a provider's answer may be among its parts.
@@ -237,9 +233,4 @@ fn denied(call: &Call<'_>, words: &str) -> Error {
         ),
     };
     misconfigured(call, message, None)
-}
-
-/// An error of this type among the causes, the error itself included.
-fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
-    std::iter::successors(Some(error), |e| e.source()).take(CAUSES_MAX).find_map(|e| e.downcast_ref())
 }

@@ -92,7 +92,7 @@ secret = "secretsmanager:sr-auth"
 
 [env.stage]
 dir = "stage"
-catalog = "glue:eu-west-1"
+catalog = "rest:https://catalog"
 "#;
     let environments = parse(text, Path::new("frazil.toml")).unwrap();
     environments.get(None).unwrap();
@@ -117,7 +117,16 @@ catalog = "glue:eu-west-1"
         (24, "secret = \"secretsmanager:…\""),
     ];
     assert_eq!(refused("prod"), expected.map(|(line, text)| (line, text.to_owned())));
-    assert_eq!(refused("stage"), [(28, "catalog = \"glue:…\"".to_owned())]);
+    assert_eq!(refused("stage"), [(28, "catalog = \"rest:…\"".to_owned())]);
+}
+
+#[test]
+fn a_catalog_may_be_glue_s() {
+    for (written, region) in [("glue", None), ("glue:", None), ("glue:eu-west-1", Some("eu-west-1".to_owned()))] {
+        let text = format!("[env.a]\ndir = \"x\"\ncatalog = {written:?}\nwarehouse = \"s3://bucket/lake\"");
+        let found = parse(&text, Path::new("/project/frazil.toml")).unwrap().get(Some("a")).unwrap();
+        assert_eq!(found.catalog, Catalog::Glue { region });
+    }
 }
 
 #[test]
@@ -213,6 +222,8 @@ fn faults_say_where() {
     );
     check("[env.a]\ndir = \"x\"\ncatalog = \"sqlit:x\"", &["3:11 did you mean `sqlite`"]);
     check("[env.a]\ndir = \"x\"\ncatalog = \"sqlite:\"", &["3:11 names a file"]);
+    check("[env.a]\ndir = \"x\"\ncatalog = \"glue\"", &["3:11 not a folder"]);
+    check("[env.a]\ndir = \"x\"\ncatalog = \"glue:EU\"\nwarehouse = \"s3://b/w\"", &["3:11 names a region"]);
     check(
         "[env.a]\ndir = \"x\"\nvars = { db = 1, \"a b\" = \"x\" }",
         &["3:15 takes a string", "3:18 cannot name a variable"],

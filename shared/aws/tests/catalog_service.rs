@@ -1,0 +1,183 @@
+//! The contract of catalogs, held against services that speak their interfaces. `./test` starts them and runs these with `--ignored`.
+
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "all of it is test code, with its own settings"
+)]
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use aws::catalog::glue::{Access, GlueCatalog};
+use aws::s3::S3;
+use aws_sdk_glue::Client;
+use aws_sdk_glue::types::{Table, TableInput};
+use iceberg::TableUpdate;
+use iceberg::io::FileIO;
+use iceberg::spec::{NestedField, PrimitiveType, Schema, Type};
+use model::clock::{ManualClock, Timestamp};
+use model::failure::Kind;
+use model::id::SeededIds;
+use table::catalog::{Catalog, Error, TableName};
+use testkit::catalog::contract::{self, Bench};
+
+const BUCKET: &str = "frazil-catalogs";
+
+/// Never the machine's own credentials: they are part of the environment that `./test` makes.
+async fn settings() -> aws_config::SdkConfig {
+    let endpoint = std::env::var("AWS_ENDPOINT_URL").expect("AWS_ENDPOINT_URL names the service");
+    assert!(endpoint.contains("//127.0.0.1:"), "{endpoint}");
+    let http = aws_smithy_http_client::Builder::new().build_http();
+    aws_config::defaults(aws_config::BehaviorVersion::v2026_01_12()).http_client(http).load().await
+}
+
+async fn files() -> FileIO {
+    let config = aws_sdk_s3::config::Builder::from(&settings().await).force_path_style(true).build();
+    let client = aws_sdk_s3::Client::from_conf(config);
+    if let Err(error) = client.create_bucket().bucket(BUCKET).send().await {
+        let code = aws_sdk_s3::error::ProvideErrorMetadata::code(&error).unwrap_or_default().to_owned();
+        assert!(code.starts_with("BucketAlready"), "{error:?}");
+    }
+    S3::from(client).file_io()
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(Timestamp::from_millis(1_700_000_000_000)))
+}
+
+struct Glue {
+    io: FileIO,
+    ids: Arc<SeededIds>,
+    warehouse: String,
+}
+
+impl Glue {
+    async fn new(folder: &str) -> Self {
+        let ids = Arc::new(SeededIds::new(folder.bytes().map(u64::from).sum()));
+        Self { io: files().await, ids, warehouse: format!("s3://{BUCKET}/{folder}") }
+    }
+
+    async fn catalog(&self) -> GlueCatalog {
+        let access = Access { warehouse: self.warehouse.clone(), ..Access::default() };
+        GlueCatalog::connect(access, self.io.clone(), clock(), self.ids.clone()).await.unwrap()
+    }
+}
+
+#[async_trait]
+impl Bench for Glue {
+    async fn open(&self) -> Arc<dyn Catalog> {
+        Arc::new(self.catalog().await)
+    }
+
+    fn io(&self) -> FileIO {
+        self.io.clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs a service that speaks Glue: ./test runs it"]
+async fn the_catalog_in_glue_keeps_the_contract() {
+    contract::run(&Glue::new("contract").await).await;
+}
+
+fn name(of: &str) -> TableName {
+    TableName { namespace: "entries".to_owned(), name: of.to_owned() }
+}
+
+async fn entry(client: &Client, of: &TableName) -> Table {
+    let answer = client.get_table().database_name(&of.namespace).name(&of.name).send().await.unwrap();
+    answer.table.unwrap()
+}
+
+/// Everything in the entry that is not of the metadata is somebody's, and stays.
+#[tokio::test]
+#[ignore = "needs a service that speaks Glue: ./test runs it"]
+async fn what_others_wrote_into_an_entry_is_carried_over() {
+    let glue = Glue::new("entries").await;
+    let (catalog, client, name) = (glue.catalog().await, Client::new(&settings().await), name("carried"));
+    let base = catalog.create(&name, contract::creation()).await.unwrap();
+    let made = entry(&client, &name).await;
+    assert_eq!(made.table_type(), Some("EXTERNAL_TABLE"));
+    let column = &made.storage_descriptor().unwrap().columns()[0];
+    assert_eq!((column.name(), column.r#type()), ("id", Some("bigint")));
+
+    let descriptor = made.storage_descriptor().unwrap();
+    let mut descriptor = descriptor.clone();
+    descriptor.input_format = Some("theirs".to_owned());
+    descriptor.parameters = Some([("k".to_owned(), "v".to_owned())].into());
+    let mut parameters = made.parameters().unwrap().clone();
+    parameters.insert("classification".to_owned(), "orders".to_owned());
+    let input = TableInput::builder()
+        .name("carried")
+        .description("orders, as they come")
+        .owner("data-engineering")
+        .retention(7)
+        .table_type("EXTERNAL_TABLE")
+        .storage_descriptor(descriptor)
+        .set_parameters(Some(parameters));
+    let input = input.build().unwrap();
+    client.update_table().database_name("entries").table_input(input).send().await.unwrap();
+
+    // The table did not change: its next commit finds the entry as it is now.
+    let schema = Schema::builder()
+        .with_schema_id(1)
+        .with_fields([
+            NestedField::required(1, "id", Type::Primitive(PrimitiveType::Long)).into(),
+            NestedField::optional(2, "at", Type::Primitive(PrimitiveType::Timestamptz)).with_doc("when it came").into(),
+        ])
+        .build()
+        .unwrap();
+    let ledger = [("frazil.ledger.p-12345678".to_owned(), "{}".to_owned())].into();
+    let updates = vec![
+        TableUpdate::AddSchema { schema },
+        TableUpdate::SetCurrentSchema { schema_id: -1 },
+        TableUpdate::SetProperties { updates: ledger },
+    ];
+    let after = catalog.commit(&base, vec![], updates).await.unwrap();
+    let now = entry(&client, &name).await;
+    assert_eq!(
+        (now.description(), now.owner(), now.retention()),
+        (Some("orders, as they come"), Some("data-engineering"), 7)
+    );
+    let descriptor = now.storage_descriptor().unwrap();
+    assert_eq!((descriptor.input_format(), descriptor.parameters().map(|all| all.len())), (Some("theirs"), Some(1)));
+    let columns: Vec<_> = descriptor.columns().iter().map(|c| (c.name(), c.r#type(), c.comment())).collect();
+    assert_eq!(columns, [("id", Some("bigint"), None), ("at", Some("timestamp"), Some("when it came"))]);
+    let parameters = now.parameters().unwrap();
+    assert_eq!(parameters["classification"], "orders");
+    assert_eq!(parameters["metadata_location"], after.metadata_location);
+    assert_eq!(parameters["previous_metadata_location"], base.metadata_location);
+    assert!(parameters.keys().all(|key| !key.starts_with("frazil.")), "{parameters:?}");
+    let loaded = catalog.load(&name).await.unwrap().unwrap();
+    assert_eq!((loaded.metadata_location, loaded.version), (after.metadata_location, now.version_id));
+}
+
+#[tokio::test]
+#[ignore = "needs a service that speaks Glue: ./test runs it"]
+async fn what_is_no_iceberg_table_is_refused() {
+    let glue = Glue::new("others").await;
+    let (catalog, client) = (glue.catalog().await, Client::new(&settings().await));
+    catalog.create(&name("ours"), contract::creation()).await.unwrap();
+    let input = TableInput::builder().name("theirs").table_type("EXTERNAL_TABLE").build().unwrap();
+    client.create_table().database_name("entries").table_input(input).send().await.unwrap();
+    let refused = catalog.load(&name("theirs")).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.to_string().contains("no Iceberg table")), (Kind::Misconfigured, true));
+    assert!(matches!(catalog.create(&name("theirs"), contract::creation()).await, Err(Error::AlreadyExists { .. })));
+    assert!(!catalog.list_tables("entries").await.unwrap().contains(&name("theirs")));
+    // Glue would make it `theirs`.
+    let refused = catalog.load(&name("Theirs")).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.to_string().contains("call it `theirs`")), (Kind::Misconfigured, true));
+    assert_eq!(catalog.create(&name("Orders"), contract::creation()).await.unwrap_err().kind(), Kind::Misconfigured);
+
+    // One that was dropped and made again under the name is another table.
+    let base = catalog.create(&name("again"), contract::creation()).await.unwrap();
+    client.delete_table().database_name("entries").name("again").send().await.unwrap();
+    let set = || vec![TableUpdate::SetProperties { updates: [("a".to_owned(), "1".to_owned())].into() }];
+    assert_eq!(catalog.commit(&base, vec![], set()).await.unwrap_err().kind(), Kind::Conflict);
+    let now = catalog.create(&name("again"), contract::creation()).await.unwrap();
+    assert_eq!(catalog.commit(&base, vec![], set()).await.unwrap_err().kind(), Kind::Conflict);
+    assert_ne!(now.metadata.uuid(), base.metadata.uuid());
+    catalog.commit(&now, vec![], set()).await.unwrap();
+}
