@@ -8,7 +8,10 @@
 //! A column is known by its source. One whose source is new is the column of a source that it was in earlier versions of
 //! the schema, or is in later ones ([`renames`]), where the table knows one of these; else the one of its name that nothing fills
 //! yet, or that a source fills which is but spelled otherwise; else it is new. What is inside a column is known by its name.
+//!
+//! A table that others made is widened and relaxed by nobody here ([`joined`]): columns are added, and that is all.
 
+mod joined;
 mod renames;
 mod stops;
 
@@ -28,7 +31,9 @@ use crate::bind::{self, Binding};
 use crate::error::Error;
 use crate::state::State;
 use renames::Renames;
-use stops::{ambiguous, ambiguous_case, misfit, new_key, renamed_and_reused, taken, two_columns, unfit};
+use stops::{
+    ambiguous, ambiguous_case, lacking, misfit, new_key, renamed_and_reused, taken, too_wide, two_columns, unfit,
+};
 
 /// A table's columns as rows are written with.
 #[derive(Clone, Debug)]
@@ -88,6 +93,9 @@ impl fmt::Display for Change {
 pub struct Foreseen {
     /// What would change.
     pub changes: Vec<Change>,
+    /// What would change in a table that frazil made, and does not in one that others did: rows whose values the table's column
+    /// does not take go to dead letters.
+    pub unmade: Vec<Change>,
     /// Why it would stop, each with the column.
     pub stops: Vec<(String, Error)>,
     /// The ids of the table's fields that columns go to, by the columns' names.
@@ -111,9 +119,9 @@ pub fn foresee(
     evolution.follow_all(&staged)?;
     let place = |column: &footer::Column| Some((column.name.clone(), *evolution.bound.get(&column.source)?));
     let places = columns.iter().filter_map(place).collect();
-    let stops = std::mem::take(&mut evolution.stops);
+    let (stops, unmade) = (std::mem::take(&mut evolution.stops), std::mem::take(&mut evolution.unmade));
     let changes = evolution.finish(schema, metadata)?.changes;
-    Ok(Foreseen { changes, stops, places })
+    Ok(Foreseen { changes, unmade, stops, places })
 }
 
 impl Evolved {
@@ -210,7 +218,11 @@ struct Evolution<'a> {
     binding: Binding,
     /// What objects of this fold have bound.
     bound: BTreeMap<String, i32>,
+    /// Sources of staged columns, by the columns' names.
+    named: BTreeMap<String, String>,
     changes: Vec<Change>,
+    /// What others' table keeps as it is.
+    unmade: Vec<Change>,
     left_out: BTreeSet<(String, String)>,
     /// Why the fold can't go on, each with the column.
     stops: Vec<(String, Error)>,
@@ -232,7 +244,9 @@ impl<'a> Evolution<'a> {
             before: binding.clone(),
             binding: binding.clone(),
             bound: BTreeMap::new(),
+            named: staged.iter().rev().flat_map(|s| s.columns).map(|c| (c.name.clone(), c.source.clone())).collect(),
             changes: Vec::new(),
+            unmade: Vec::new(),
             left_out: BTreeSet::new(),
             stops: Vec::new(),
         }
@@ -242,8 +256,23 @@ impl<'a> Evolution<'a> {
         self.changes.push(Change { path: path.into(), what });
     }
 
+    /// Whether a column becomes what other rows need; one of others' table stays as it is.
+    fn alters(&mut self, path: impl Into<String>, what: What) -> bool {
+        let change = Change { path: path.into(), what };
+        match self.is_joined() {
+            false => self.changes.push(change),
+            true if self.unmade.contains(&change) => {}
+            true => self.unmade.push(change),
+        }
+        !self.is_joined()
+    }
+
     fn follow_all(&mut self, staged: &[Staged<'_>]) -> Result<(), Error> {
-        staged.iter().try_for_each(|staged| self.follow(staged))
+        staged.iter().try_for_each(|staged| self.follow(staged))?;
+        if self.is_joined() {
+            self.join()?;
+        }
+        Ok(())
     }
 
     /// Takes in what an object says of its columns; what can't be the table's is in `stops`, unless it has no values.
@@ -268,6 +297,10 @@ impl<'a> Evolution<'a> {
             }
         }
         // Rows of such an object have no value for what it does not name.
+        if self.is_joined() {
+            self.lacks(&filled);
+            return Ok(());
+        }
         for field in &mut self.fields {
             let is_ours = self.binding.fills(field.id) && !RECORD_COLUMNS.iter().any(|(name, ..)| *name == field.name);
             if field.required && is_ours && !filled.contains(&field.id) && !self.keys.contains(&field.id) {
@@ -326,16 +359,19 @@ impl<'a> Evolution<'a> {
         if filled.contains(&field.id) {
             return Err(taken(&self.table.name, column, &field.name));
         }
-        if let Some(misfit) = misfit(&field.field_type, data_type, &field.name) {
+        let found = misfit(&field.field_type, data_type, &field.name);
+        let found =
+            found.or_else(|| self.is_joined().then(|| too_wide(&field.field_type, data_type, &field.name)).flatten());
+        if let Some(misfit) = found {
             return Err(unfit(&self.table.name, column, staged.object, &misfit));
         }
         let mut field = NestedField::clone(&field);
         if let Some(wider) = self.widened(&field.name.clone(), &field.field_type, data_type)? {
             field.field_type = Box::new(wider);
         }
-        if field.required && !column.required && self.may_lack(&field, column) {
+        let is_relaxed = field.required && !column.required && self.may_lack(&field, column);
+        if is_relaxed && self.alters(field.name.clone(), What::Optional) {
             field.required = false;
-            self.change(field.name.clone(), What::Optional);
         }
         filled.insert(field.id);
         if let Some(place) = self.fields.get_mut(place) {
@@ -353,9 +389,12 @@ impl<'a> Evolution<'a> {
         };
         if let Some(id) = id {
             let place = self.fields.iter().position(|field| field.id == id);
-            if place.is_none() {
+            // One that was dropped and added again is another column, and this one's name's.
+            let again = || self.fields.iter().position(|f| f.name == column.name && !self.binding.fills(f.id));
+            let place = place.or_else(again);
+            let Some(id) = place.and_then(|place| self.fields.get(place)).map(|field| field.id) else {
                 return Err(bind::dropped(name, column));
-            }
+            };
             self.bind(column, staged, id)?;
             return Ok(place);
         }
@@ -364,7 +403,7 @@ impl<'a> Evolution<'a> {
         match self.fields.get(place) {
             // A field that is but spelled otherwise now is the same where the columns of both are called alike.
             Some(field)
-                if field.name == column.name
+                if (field.name == column.name || self.is_joined())
                     && (!self.binding.fills(field.id)
                         || self.binding.respells(field.id, &column.source, self.table.column_case)) =>
             {
@@ -456,8 +495,8 @@ impl<'a> Evolution<'a> {
         Ok(match (there, incoming) {
             (Type::Primitive(there), incoming) => match schema::iceberg_type(incoming, &mut || 0) {
                 Type::Primitive(wider) if schema::widens(there, &wider) => {
-                    self.change(path, What::Widened { from: there.to_string(), to: wider.to_string() });
-                    Some(Type::Primitive(wider))
+                    let what = What::Widened { from: there.to_string(), to: wider.to_string() };
+                    self.alters(path, what).then_some(Type::Primitive(wider))
                 }
                 _ => None,
             },
@@ -473,9 +512,13 @@ impl<'a> Evolution<'a> {
                     {
                         now.field_type = Box::new(wider);
                     }
-                    if field.required && !found.is_some_and(|f| f.required) && !self.keys.contains(&field.id) {
+                    let is_relaxed =
+                        field.required && !found.is_some_and(|f| f.required) && !self.keys.contains(&field.id);
+                    if is_relaxed && self.is_joined() && found.is_none() {
+                        return Err(lacking(&self.table.name, &path));
+                    }
+                    if is_relaxed && self.alters(path, What::Optional) {
                         now.required = false;
-                        self.change(path, What::Optional);
                     }
                     *field = Arc::new(now);
                 }
@@ -519,10 +562,9 @@ impl<'a> Evolution<'a> {
     ) -> Result<Option<NestedFieldRef>, Error> {
         let mut now = NestedField::clone(there);
         let wider = self.widened(path, &there.field_type, incoming)?;
-        let relaxed = there.required && !required;
+        let relaxed = there.required && !required && self.alters(path, What::Optional);
         if relaxed {
             now.required = false;
-            self.change(path, What::Optional);
         }
         let changed = relaxed || wider.is_some();
         if let Some(wider) = wider {

@@ -106,7 +106,7 @@ impl Fold {
         let Ok(table) = name.parse::<TableName>() else { return Ok(None) };
         let Some(loaded) = self.catalog.load(&table).await? else { return Ok(None) };
         let pipeline = self.named(&table).pipeline;
-        match State::read(self.store.as_ref(), &pipeline, &self.id, loaded).await {
+        match State::read(self.store.as_ref(), &self.io, &pipeline, &self.id, loaded).await {
             Ok(state) => Ok(Some(state).filter(|state| !state.first_run)),
             Err(Error::Stopped { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -1,6 +1,7 @@
 //! What main's history says of the ledger: whether other hands moved the table, and when our place in it must be marked
 //! anew.
 
+use iceberg::io::FileIO;
 use iceberg::spec::{SnapshotRef, TableMetadata};
 use model::clock::Timestamp;
 use model::id::{CommitId, PipelineId};
@@ -25,12 +26,14 @@ fn carried<'a>(snapshot: &'a SnapshotRef, key: &str) -> Option<(&'a str, &'a str
 
 /// The newest commit on main's retained ancestry must be the ledger's newest: a table moved back, moved forward or
 /// replaced by other hands would lose or repeat rows. Where none is retained any more, the ledger is trusted only if the
-/// snapshot of its newest commit is on the ancestry, or is what the oldest retained snapshot stands on.
+/// snapshot of its newest commit is on the ancestry, or is what the oldest retained snapshot stands on. Where others commit and
+/// expire as a rule, `log` is given: the table's earlier metadata files tell what expired snapshots stood on.
 pub(crate) async fn not_moved(
     store: &dyn Store,
     id: &PipelineId,
     ledger: &Ledger,
     loaded: &Loaded,
+    log: Option<&FileIO>,
 ) -> Result<(), Error> {
     let metadata = &loaded.metadata;
     let key = summary_key(id);
@@ -44,7 +47,7 @@ pub(crate) async fn not_moved(
     let found = match ancestry(metadata).find_map(|snapshot| carried(snapshot, &key)) {
         Some((commit, _)) if commit == expected => return Ok(()),
         Some((commit, settlement)) => moved(store, ledger, commit, settlement).await?,
-        None if anchored(metadata, ledger) => return Ok(()),
+        None if anchored(metadata, ledger) || descends(metadata, ledger, &key, log).await => return Ok(()),
         None => unanchored(metadata, ledger),
     };
     Err(Error::Stopped {
@@ -81,6 +84,36 @@ async fn moved(store: &dyn Store, ledger: &Ledger, commit: &str, settlement: &st
 fn anchored(metadata: &TableMetadata, ledger: &Ledger) -> bool {
     let Some(anchor) = ledger.anchor else { return false };
     ancestry(metadata).any(|s| s.snapshot_id() == anchor || s.parent_snapshot_id() == Some(anchor))
+}
+
+/// Whether main stands on the snapshot of the ledger's newest commit, over snapshots that are expired. A commit of ours among them
+/// would be newer than the ledger.
+async fn descends(metadata: &TableMetadata, ledger: &Ledger, key: &str, log: Option<&FileIO>) -> bool {
+    let (Some(io), Some(anchor)) = (log, ledger.anchor) else { return false };
+    let line = expired(metadata, io).await;
+    let ours = line.iter().take_while(|snapshot| carried(snapshot, key).is_none());
+    ours.map(|snapshot| snapshot.parent_snapshot_id()).any(|parent| parent == Some(anchor))
+}
+
+/// The snapshots that the oldest retained one on main's line stands on, newest first and with it, as far as the metadata files of the
+/// table's log hold them from before they expired. What a snapshot stands on never changes; some writers clear it in the oldest one
+/// that they leave.
+pub(crate) async fn expired(metadata: &TableMetadata, io: &FileIO) -> Vec<SnapshotRef> {
+    let mut line = Vec::new();
+    let Some(mut at) = ancestry(metadata).last().map(|oldest| oldest.snapshot_id()) else { return line };
+    for earlier in metadata.metadata_log().iter().rev() {
+        // One that is gone or can't be read is as good as one that says nothing.
+        let Ok(earlier) = TableMetadata::read_from(io, &earlier.metadata_file).await else { continue };
+        if earlier.uuid() != metadata.uuid() {
+            break;
+        }
+        while let Some((snapshot, parent)) = earlier.snapshot_by_id(at).and_then(|s| Some((s, s.parent_snapshot_id()?)))
+        {
+            line.push(SnapshotRef::clone(snapshot));
+            at = parent;
+        }
+    }
+    line
 }
 
 fn unanchored(metadata: &TableMetadata, ledger: &Ledger) -> String {

@@ -369,7 +369,7 @@ impl Fold {
         let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else {
             return Ok(Candidate { state: None, folded: BTreeSet::new() });
         };
-        let state = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
+        let state = State::read(self.store.as_ref(), &self.io, &self.pipeline, &self.id, loaded).await?;
         let folded = state.folded(self.store.as_ref(), &self.id).await?;
         Ok(Candidate { state: Some(state), folded })
     }

@@ -46,6 +46,9 @@ pub struct TableReport {
     /// What the commit changed of the table's columns, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub column_changes: Vec<String>,
+    /// What the pipeline file says and a table that others made says otherwise, at the first fold into it: the table's own wins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
     /// Rows inserted.
     pub rows_added: u64,
     /// Rows removed.
@@ -158,6 +161,7 @@ impl TableReport {
             snapshot_id,
             metadata_location,
             column_changes,
+            differences,
             rows_added,
             rows_deleted,
             rows_updated,
@@ -180,6 +184,7 @@ impl TableReport {
         self.metadata_location = metadata_location.or_else(|| self.metadata_location.take());
         self.committed |= committed;
         self.column_changes.extend(column_changes);
+        self.differences.extend(differences);
         self.rows_added += rows_added;
         self.rows_deleted += rows_deleted;
         self.rows_updated += rows_updated;

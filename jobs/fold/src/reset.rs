@@ -168,7 +168,7 @@ impl Fold {
             never_folded(store, &self.id, name).await?;
             return Err(unknown(&[]));
         };
-        let mut state = State::read(store, &self.pipeline, &self.id, loaded).await?;
+        let mut state = State::read(store, &self.io, &self.pipeline, &self.id, loaded).await?;
         let ledger = &state.ledger.clone();
         let known: Vec<_> = ledger.partitions().filter(|(at, _)| reset.is_about(at)).collect();
         let mut sources: BTreeSet<&SourceId> = known.iter().map(|(at, _)| ledger.origin(&at.source)).collect();

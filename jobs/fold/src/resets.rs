@@ -92,7 +92,7 @@ impl Fold {
     /// From when on a table counts a topic anew.
     async fn epochs(&self, reset: &Reset) -> Result<Vec<Epoch>, Error> {
         let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else { return Ok(Vec::new()) };
-        let state = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
+        let state = State::read(self.store.as_ref(), &self.io, &self.pipeline, &self.id, loaded).await?;
         let mut epochs = state.ledger.epochs;
         epochs.retain(|epoch| epoch.topic == reset.topic && epoch.partition == reset.partition);
         Ok(epochs)

@@ -169,7 +169,7 @@ impl Fold {
             never_folded(store, &self.id, &self.pipeline.table.name).await?;
             return Ok(None);
         };
-        let state = State::read(store, &self.pipeline, &self.id, loaded).await?;
+        let state = State::read(store, &self.io, &self.pipeline, &self.id, loaded).await?;
         if state.first_run {
             return Ok(None);
         }

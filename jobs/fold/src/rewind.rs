@@ -11,7 +11,7 @@ use model::failure::Kind;
 use model::id::{CommitId, PipelineId, TableUuid};
 use model::interval::Intervals;
 use model::ledger::{self, Ledger};
-use model::settlement::{Offsets, summary_key};
+use model::settlement::{Offsets, SUMMARY_KEYS, summary_key};
 use model::verdict::Undelivered;
 use pipeline::resolved::TableName;
 use serde::Serialize;
@@ -23,6 +23,7 @@ use table::snapshot::{ancestry, branch};
 
 use crate::error::Error;
 use crate::history;
+use crate::join;
 use crate::ledger_property;
 use crate::pause;
 use crate::run::Fold;
@@ -198,6 +199,22 @@ impl Fold {
                 "there is nothing to roll back",
             ));
         };
+        let is_joined = join::is_joined(&self.pipeline.table);
+        let is_ours =
+            |s: &SnapshotRef| s.summary().additional_properties.keys().any(|key| key.starts_with(SUMMARY_KEYS));
+        if let Some(theirs) = line.iter().take(place).find(|snapshot| is_joined && !is_ours(snapshot)) {
+            return Err(stopped(
+                "fold.rollback_others",
+                format!(
+                    "snapshot {} of {}, which others made and write to, is not frazil's: going back would take what it did away",
+                    theirs.snapshot_id(),
+                    loaded.name
+                ),
+                "choose a later snapshot; or roll back with the engine that owns the table, and let `frazil recover` decide what \
+                 follows",
+            ));
+        }
+        let log = is_joined.then_some(&self.io);
         let mut pipelines = Vec::new();
         for (id, text) in ledger_property::all(metadata) {
             let property = ledger_property::name(id);
@@ -205,7 +222,7 @@ impl Fold {
                 stopped("fold.foreign_ledger", format!("the table property `{property}`: {e}"), "remove the property")
             })?;
             let now = ledger_property::read(self.store.as_ref(), &property, text).await?;
-            history::not_moved(self.store.as_ref(), &id, &now, loaded).await?;
+            history::not_moved(self.store.as_ref(), &id, &now, loaded, log).await?;
             let then = self.ledger_at(&id, metadata, line.iter().skip(place).copied(), &now).await?;
             pipelines.push(self.rewound(id, metadata, &now, then).await?);
         }

@@ -36,6 +36,7 @@ use crate::error::Error;
 use crate::evidence;
 use crate::evolve::{Evolved, evolve};
 use crate::intake::{self, Found, Intake};
+use crate::join;
 use crate::keys;
 use crate::many::{Beside, Given};
 use crate::ordered;
@@ -218,9 +219,12 @@ impl Fold {
         let state = match self.catalog.load(name).await? {
             None => {
                 state::never_another(store, &self.id, name, None).await?;
+                if join::is_joined(&self.pipeline.table) {
+                    return Err(join::missing(name));
+                }
                 None
             }
-            Some(loaded) => Some(State::read(store, &self.pipeline, &self.id, loaded).await?),
+            Some(loaded) => Some(State::read(store, &self.io, &self.pipeline, &self.id, loaded).await?),
         };
         match self.pipeline.route {
             None => self.foresee_tables(state.as_ref()).await,
@@ -324,7 +328,7 @@ impl Fold {
         beside: &Beside,
     ) -> Result<Ended, Error> {
         let read = async |loaded| {
-            let mut state = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
+            let mut state = State::read(self.store.as_ref(), &self.io, &self.pipeline, &self.id, loaded).await?;
             if state.first_run {
                 state.ledger.epochs.clone_from(&beside.begun);
             }
@@ -405,6 +409,7 @@ impl Fold {
         };
         let state = match state {
             Some(state) => state,
+            None if join::is_joined(&self.pipeline.table) => return Err(join::missing(name)),
             None if self.settings.dry_run => {
                 let empty = Ledger::empty(Timestamp::from_micros(0).minute());
                 let plan = plan(&empty, &Undelivered::default(), &intake);
@@ -431,10 +436,12 @@ impl Fold {
         };
         let mut plan = plan(&state.ledger, &undelivered, &intake);
         let evolved = self.evolved(&state, &intake, &plan)?;
+        let differences = self.differences(&state);
         if plan.is_empty() || self.settings.dry_run {
             let mut ended = self.stay(state, &plan, &intake).await?;
             if let Ended::Done(table) = &mut ended {
                 table.column_changes = evolved.changes.iter().map(ToString::to_string).collect();
+                table.differences = differences;
             }
             return Ok(ended);
         }
@@ -465,7 +472,20 @@ impl Fold {
             marks: (marks != state.ledger).then_some(&marks),
             date: intake.date,
         };
-        self.commit(&attempt, state, files).await
+        let mut ended = self.commit(&attempt, state, files).await?;
+        if let Ended::Done(table) = &mut ended {
+            table.differences = differences;
+        }
+        Ok(ended)
+    }
+
+    /// What the first fold into a joined table says: where the pipeline file says something else than the table does.
+    fn differences(&self, state: &State) -> Vec<String> {
+        let table = &self.pipeline.table;
+        match state.first_run && join::is_joined(table) {
+            true => join::differences(table, &state.loaded.metadata).iter().map(ToString::to_string).collect(),
+            false => Vec::new(),
+        }
     }
 
     /// Rows staged for a table that is not the pipeline's would be settled here without being anywhere. Those that are for
@@ -603,7 +623,7 @@ impl Fold {
         };
         let all = || intake.objects.iter().zip(&judgement.admitted);
         let wanted: Vec<_> = all().filter(|(found, admitted)| is_wanted(found, admitted)).collect();
-        let table = &self.pipeline.table;
+        let table = &*join::as_it_is_written(&self.pipeline.table, &state.loaded.metadata);
         let rows: u64 = wanted.iter().filter_map(|(found, _)| found.footer.table(&name)).map(|t| t.rows).sum();
         // A footer may say anything; more than memory has room for does not come.
         let most = |row_bytes: u64| usize::try_from(rows.min(rows_bytes / row_bytes)).unwrap_or(usize::MAX);
@@ -779,7 +799,7 @@ impl Fold {
                 return if moved { Ok(Ended::Again) } else { Err(error.into()) };
             }
             let Settled { commit, .. } = &settled;
-            let now = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?;
+            let now = State::read(self.store.as_ref(), &self.io, &self.pipeline, &self.id, loaded).await?;
             if now.holds(&self.id, commit) {
                 return Ok(Ended::done(self.done(attempt, &now.loaded, &prepared, data_files)));
             }

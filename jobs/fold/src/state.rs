@@ -23,6 +23,7 @@ use crate::bind::{self, Binding};
 use crate::error::Error;
 use crate::history;
 use crate::intake::Intake;
+use crate::join;
 use crate::ledger_property;
 
 /// Settlements looked at when a ledger is missing. There are as many as folds within the retention; to be sure that none
@@ -47,6 +48,27 @@ pub(crate) struct State {
     pub(crate) restored: BTreeMap<String, String>,
 }
 
+/// The properties beside the ledger that the table of a pipeline which has folded into it holds.
+pub(crate) fn properties_of(pipeline: &Pipeline, id: &PipelineId) -> Vec<String> {
+    let made = (!join::is_joined(&pipeline.table)).then(|| bind::MAPPING_VERSION.to_owned());
+    made.into_iter().chain([bind::property(id)]).collect()
+}
+
+/// A table with a ledger of the pipeline's, and without what frazil leaves in tables that it makes.
+fn unmarked(table: &TableName) -> Error {
+    Error::Stopped {
+        code: "fold.properties_unset",
+        message: format!(
+            "{table} has the pipeline's ledger and not the property `{}` of tables that frazil makes: it was joined, or somebody \
+             unset that property",
+            bind::MAPPING_VERSION
+        ),
+        remedy: "say `exists = \"join\"` again where others made the table; else `frazil recover --refold` puts the property back \
+                 from an earlier metadata file; nothing staged is lost meanwhile"
+            .to_owned(),
+    }
+}
+
 /// One snapshot's word for a pipeline's commit: its id and the key of its settlement.
 pub(crate) fn commit_of<'a>(
     summary: &'a std::collections::HashMap<String, String>,
@@ -63,17 +85,24 @@ impl State {
     /// pipeline has committed before, or when ledger and snapshots contradict each other (a rollback by another engine).
     pub(crate) async fn read(
         store: &dyn Store,
+        io: &FileIO,
         pipeline: &Pipeline,
         id: &PipelineId,
         loaded: Loaded,
     ) -> Result<Self, Error> {
         let metadata = &loaded.metadata;
         let uuid = TableUuid::new(metadata.uuid().to_string());
-        if !metadata.properties().contains_key(bind::MAPPING_VERSION) {
+        let is_joined = join::is_joined(&pipeline.table);
+        if is_joined {
+            join::admissible(&loaded.name, metadata)?;
+        } else if !metadata.properties().contains_key(bind::MAPPING_VERSION) {
             let ours = |snapshot: &&SnapshotRef| {
                 snapshot.summary().additional_properties.keys().any(|key| key.starts_with(SUMMARY_KEYS))
             };
             if let Some(snapshot) = ancestry(metadata).find(ours) {
+                if metadata.properties().contains_key(&ledger::property(id)) {
+                    return Err(unmarked(&loaded.name));
+                }
                 return Err(Error::Stopped {
                     code: "fold.properties_unset",
                     message: format!(
@@ -89,16 +118,26 @@ impl State {
                 });
             }
             never_another(store, id, &pipeline.table.name, Some(&uuid)).await?;
+            if pipeline.table.exists == Exists::MustBeNew {
+                return Err(Error::Stopped {
+                    code: "fold.table_exists",
+                    message: format!(
+                        "{} exists, others made it, and the pipeline says `exists = \"must-be-new\"`",
+                        loaded.name
+                    ),
+                    remedy: "choose another table name, or say `exists = \"join\"` to write into theirs".to_owned(),
+                });
+            }
             return Err(Error::Stopped {
                 code: "fold.foreign_table",
                 message: format!("{} exists and was not made by frazil", loaded.name),
-                remedy: "choose another table name; joining a table that others made is not part of this version"
+                remedy: "say `exists = \"join\"` to write into a table that others made, or choose another table name"
                     .to_owned(),
             });
         }
         let property = ledger::property(id);
         let Some(text) = metadata.properties().get(&property) else {
-            never_committed(store, id, &pipeline.table.name, &loaded, &uuid).await?;
+            never_committed(store, id, &pipeline.table.name, &loaded, &uuid, is_joined.then_some(io)).await?;
             if pipeline.table.exists == Exists::MustBeNew && metadata.last_sequence_number() > 0 {
                 return Err(Error::Stopped {
                     code: "fold.table_exists",
@@ -113,7 +152,8 @@ impl State {
             return Ok(Self { loaded, uuid, ledger, binding: None, first_run: true, restored: BTreeMap::new() });
         };
         let ledger = ledger_property::read(store, &property, text).await?;
-        history::not_moved(store, id, &ledger, &loaded).await?;
+        let log = is_joined.then_some(io);
+        history::not_moved(store, id, &ledger, &loaded, log).await?;
         Self::with_ledger(id, loaded, ledger)
     }
 
@@ -148,8 +188,14 @@ impl State {
     ///
     /// # Errors
     /// [`Error::Stopped`] when no retained metadata file holds them.
-    pub(crate) async fn recovered(io: &FileIO, id: &PipelineId, loaded: Loaded, ledger: Ledger) -> Result<Self, Error> {
-        let wanted = [bind::MAPPING_VERSION.to_owned(), bind::property(id)];
+    pub(crate) async fn recovered(
+        io: &FileIO,
+        pipeline: &Pipeline,
+        id: &PipelineId,
+        loaded: Loaded,
+        ledger: Ledger,
+    ) -> Result<Self, Error> {
+        let wanted = properties_of(pipeline, id);
         let mut lost: Vec<&String> =
             wanted.iter().filter(|name| !loaded.metadata.properties().contains_key(*name)).collect();
         let mut restored = BTreeMap::new();
@@ -470,13 +516,15 @@ pub(crate) async fn never_another(
     }
 }
 
-/// Makes sure that a table without a ledger of ours never had one.
+/// Makes sure that a table without a ledger of ours never had one. Where others commit and expire as a rule, `log` is given: the
+/// table's earlier metadata files hold what is expired.
 async fn never_committed(
     store: &dyn Store,
     id: &PipelineId,
     name: &TableName,
     loaded: &Loaded,
     uuid: &TableUuid,
+    log: Option<&FileIO>,
 ) -> Result<(), Error> {
     never_another(store, id, name, Some(uuid)).await?;
     let metadata = &loaded.metadata;
@@ -499,7 +547,12 @@ async fn never_committed(
         return Err(lost(format!("its property `{columns}` is there")));
     }
     let key = summary_key(id);
-    if let Some(snapshot) = ancestry(metadata).find(|s| s.summary().additional_properties.contains_key(&key)) {
+    let expired = match log {
+        Some(io) => history::expired(metadata, io).await,
+        None => Vec::new(),
+    };
+    let line = || ancestry(metadata).chain(&expired);
+    if let Some(snapshot) = line().find(|s| s.summary().additional_properties.contains_key(&key)) {
         return Err(lost(format!("snapshot {} carries its commit", snapshot.snapshot_id())));
     }
     // An attempt writes its settlement before its commit. One that died between the two left a settlement and no ledger:
@@ -517,7 +570,7 @@ async fn never_committed(
                 continue;
             }
             let Some(settlement) = read_settlement(store, &object.key).await? else { continue };
-            if settlement.ledger.commits.len() != 1 || !never_made(metadata, &settlement) {
+            if settlement.ledger.commits.len() != 1 || !never_made(metadata, line(), &settlement) {
                 return Err(lost(format!("`{}` may have settled something for it", object.key)));
             }
         }
@@ -529,15 +582,19 @@ async fn never_committed(
 }
 
 /// Whether the snapshot that a first settlement was written for certainly is not in the table's history: its parent is
-/// still main, or the snapshot that took its place after that parent is retained (and, as the caller saw, not ours).
-fn never_made(metadata: &TableMetadata, settlement: &Settlement) -> bool {
+/// still main, or the snapshot that took its place after that parent is on main's line (and, as the caller saw, not ours).
+fn never_made<'a>(
+    metadata: &TableMetadata,
+    mut line: impl Iterator<Item = &'a SnapshotRef>,
+    settlement: &Settlement,
+) -> bool {
     let head = metadata.current_snapshot().map(|s| s.snapshot_id());
     if settlement.parent_snapshot == head {
         return true;
     }
     // Expiry clears the parent of the oldest snapshot that it leaves: without one, only a table's first commit is its first.
     let is_of = |s: &SnapshotRef| s.parent_snapshot_id().is_some() || s.sequence_number() == 1;
-    ancestry(metadata).any(|s| s.parent_snapshot_id() == settlement.parent_snapshot && is_of(s))
+    line.any(|s| s.parent_snapshot_id() == settlement.parent_snapshot && is_of(s))
 }
 
 /// A settlement, where there is one that can be read: another is as good as gone.

@@ -43,6 +43,7 @@ mod faults;
 mod former;
 mod gone;
 mod history;
+mod join;
 mod many;
 mod overlap;
 mod reading;

@@ -15,7 +15,7 @@ use pipeline::environment::{self, Environment};
 use pipeline::fault::code;
 use pipeline::file::{self, Examined};
 use pipeline::glob;
-use pipeline::resolved::{self, Pipeline, Table, TableName};
+use pipeline::resolved::{self, Exists, Pipeline, Table, TableName, Write};
 use table::data_file;
 use table::schema::Column;
 use table::{partition, sort};
@@ -239,10 +239,11 @@ pub(crate) async fn examine(
         (Ok(keys), unanswered) => (keys, unanswered),
         (Err(failure), unanswered) => (None, unanswered.or(Some(failure))),
     };
-    let warnings = match &schema {
+    let mut warnings = match &schema {
         Found::Usable(own) => unmatched(&examined, own),
         Found::Unknown | Found::Wrong => Vec::new(),
     };
+    warnings.extend(joined(&examined));
     let resolved = match (schema, &keys) {
         (Found::Unknown, _) | (_, None) => None,
         (Found::Wrong, Some(keys)) => resolve(&examined, environment, None, keys, &mut faults),
@@ -263,6 +264,26 @@ fn unmatched(examined: &Examined, own: &Own) -> Vec<Fault> {
         examined.fault(&place, code::UNMATCHED, message, nearest)
     };
     found.map(warning).collect()
+}
+
+/// What the file says of a table that others made, where the table's own goes before it.
+fn joined(examined: &Examined) -> Vec<Fault> {
+    let joined = examined.pipeline.iter().map(|pipeline| &pipeline.table).filter(|table| table.exists == Exists::Join);
+    let settings = joined.flat_map(|table| {
+        let is_said = [
+            ("partition_by", !table.partition_by.is_empty()),
+            ("sort_by", !table.sort_by.is_empty()),
+            ("write", table.upsert.as_ref().is_some_and(|upsert| upsert.write != Write::Auto)),
+            // How long history is kept may follow from the retention, and nobody has said it.
+            ("properties", table.properties.keys().any(|name| name != "history.expire.max-snapshot-age-ms")),
+        ];
+        is_said.into_iter().filter(|(_, is_said)| *is_said).map(|(setting, _)| setting)
+    });
+    let warning = |setting: &str| {
+        let message = format!("`exists = \"join\"`: where the table says otherwise than `{setting}`, its own wins");
+        examined.fault(&format!("table.{setting}"), code::JOINED, message, None)
+    };
+    settings.map(warning).collect()
 }
 
 /// What is known of keys: the pipeline with the types of the columns that they fill, these columns by the key's own schema, with the

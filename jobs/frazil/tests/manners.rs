@@ -23,6 +23,8 @@ mod decisions;
 mod files;
 #[path = "manners/init.rs"]
 mod init;
+#[path = "manners/join.rs"]
+mod join;
 #[path = "manners/planning.rs"]
 mod planning;
 #[path = "manners/process.rs"]

@@ -37,6 +37,8 @@ pub mod code {
     pub const MISFIT: &str = "config.misfit";
     /// What is left out is nothing that a schema has, which is a warning: a version to come may have it.
     pub const UNMATCHED: &str = "config.unmatched";
+    /// What the file says of a table that others made and that has its own, which is a warning.
+    pub const JOINED: &str = "config.joined";
     /// Another pipeline reads the topic.
     pub const TOPIC_TAKEN: &str = "config.topic_taken";
     /// Values are hashed, and the environment names no salt.

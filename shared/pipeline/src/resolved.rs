@@ -289,6 +289,8 @@ pub enum Exists {
     Create,
     /// It must not be there before the first fold.
     MustBeNew,
+    /// Others made it and go on writing to it: columns, layout and properties are its own.
+    Join,
 }
 
 /// How column names are spelled.

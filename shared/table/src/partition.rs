@@ -68,6 +68,25 @@ const fn recordable(result: &PrimitiveType) -> bool {
     !matches!(result, PrimitiveType::Uuid | PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs)
 }
 
+/// Refuses a spec of a table that rows can't be written under.
+///
+/// # Errors
+/// [`Fault::Request`] for a column that is not there or not primitive, or a transform that is not known or does not take it;
+/// [`Fault::Unsupported`] for a value that manifests of this version can't record.
+pub fn writable(spec: &PartitionSpec, schema: &Schema) -> Result<(), Fault> {
+    for field in spec.fields() {
+        let source = crate::schema::position(schema, field.source_id)?.data_type;
+        if !recordable(&transform::result_type(field.transform, &source)?) {
+            let transform = field.transform;
+            return Err(Fault::Unsupported(format!(
+                "{transform} of a {source} as the partition field `{}`",
+                field.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The folder of a partition below the data folder, `name=value/name=value`, empty for an unpartitioned table. Names and
 /// values are form-encoded as Java's `URLEncoder` does it, so that a path never has a separator, a space or anything
 /// else a store might read in its own way.

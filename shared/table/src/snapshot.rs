@@ -248,7 +248,7 @@ pub fn plan(base: &Loaded, change: Change) -> Result<Plan, Error> {
         after = metadata::apply(base, &requirements, &evolution, now)?;
         &after
     };
-    supported(table)?;
+    writable(table)?;
     let made_at = base.metadata.last_sequence_number();
     let inconsistent = match operation {
         Operation::Append if !delete_files.is_empty() || !removed.is_empty() || !validations.is_empty() => {
@@ -307,8 +307,11 @@ pub fn plan(base: &Loaded, change: Change) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Refuses tables whose commits need what is not written here.
-fn supported(table: &TableMetadata) -> Result<(), Error> {
+/// Refuses tables whose commits need what is not written here: format version 1, encryption.
+///
+/// # Errors
+/// [`Error::Unsupported`].
+pub fn writable(table: &TableMetadata) -> Result<(), Error> {
     if table.format_version() == FormatVersion::V1 {
         let why = "the table has format version 1, which is not written: upgrade it to version 2";
         return Err(Error::Unsupported(why.to_owned()));

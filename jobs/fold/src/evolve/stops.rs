@@ -1,6 +1,6 @@
 //! Why a fold stops at a staged column, in words and with the way out.
 
-use iceberg::spec::Type;
+use iceberg::spec::{PrimitiveType, Type};
 use pipeline::resolved::TableName;
 use pipeline::types::Type as ColumnType;
 use staging::footer;
@@ -39,6 +39,70 @@ pub(super) fn misfit(there: &Type, staged: &ColumnType, path: &str) -> Option<Mi
             let misfit = || Misfit { path: path.to_owned(), staged: staged.to_string(), there: schema::written(there) };
             (!fits).then(misfit)
         }
+    }
+}
+
+/// A place where others' column is of a type that values of the staged one are never narrowed to: fewer digits of a float are
+/// another value.
+pub(super) fn too_wide(there: &Type, staged: &ColumnType, path: &str) -> Option<Misfit> {
+    match (there, staged) {
+        (Type::Struct(there), ColumnType::Struct(fields)) => fields.iter().find_map(|field| {
+            let known = there.field_by_name(&field.name)?;
+            too_wide(&known.field_type, &field.data_type, &format!("{path}.{}", field.name))
+        }),
+        (Type::List(list), ColumnType::List { element, .. }) => {
+            too_wide(&list.element_field.field_type, element, &format!("{path}.element"))
+        }
+        (Type::Map(map), ColumnType::Map { key, value, .. }) => {
+            too_wide(&map.key_field.field_type, key, &format!("{path}.key"))
+                .or_else(|| too_wide(&map.value_field.field_type, value, &format!("{path}.value")))
+        }
+        (Type::Primitive(PrimitiveType::Float), ColumnType::Double) => {
+            Some(Misfit { path: path.to_owned(), staged: staged.to_string(), there: schema::written(there) })
+        }
+        _ => None,
+    }
+}
+
+/// Others' table requires a value where rows never have one.
+pub(super) fn lacking(table: &TableName, path: &str) -> Error {
+    Error::Stopped {
+        code: "fold.column_required",
+        message: format!("{table} requires a value in `{path}`, and rows that are staged have no such column"),
+        remedy: format!(
+            "fill it with a column of that name under [table.columns], or let the table do without \
+             (`ALTER TABLE … ALTER COLUMN {path} DROP NOT NULL`); nothing was written, and nothing staged is lost"
+        ),
+    }
+}
+
+/// A record column, which frazil fills, is of another type in others' table.
+pub(super) fn record_column(table: &TableName, name: &str, there: &Type, own: &Type) -> Error {
+    Error::Stopped {
+        code: "fold.record_columns",
+        message: format!(
+            "{table} has a column `{name}` of type {}, and frazil fills that name with {} values",
+            schema::written(there),
+            schema::written(own)
+        ),
+        remedy: "rename the table's column; nothing was written, and nothing staged is lost".to_owned(),
+    }
+}
+
+/// Rows are told apart by something else than what others' table says.
+pub(super) fn other_key(table: &TableName, key: &[String], identifiers: &[&str]) -> Error {
+    let identifiers: Vec<String> = identifiers.iter().map(|name| format!("\"{name}\"")).collect();
+    Error::Stopped {
+        code: "fold.join_key",
+        message: format!(
+            "the identifier fields of {table} are {}, and `primary_key` is {}: rows that the table takes for one would be several",
+            identifiers.join(", "),
+            key.join(", ")
+        ),
+        remedy: format!(
+            "say `primary_key = [{}]`, or `mode = \"append\"`; nothing was written, and nothing staged is lost",
+            identifiers.join(", ")
+        ),
     }
 }
 

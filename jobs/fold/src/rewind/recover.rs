@@ -19,7 +19,7 @@ use crate::ledger_property;
 use crate::pause;
 use crate::report::TableReport;
 use crate::run::{Ended, Fold};
-use crate::state::{State, commit_of, never_another, readable_settlement};
+use crate::state::{State, commit_of, never_another, properties_of, readable_settlement};
 
 /// How often a recovery is planned anew when others commit in between.
 const ATTEMPTS_MAX: u32 = 8;
@@ -132,7 +132,7 @@ impl Fold {
         // The table is in order when its ledger is the one that its history ends with.
         let end = then.as_ref().and_then(|then| then.commits.front());
         let in_order = end.is_some() && current.as_ref().is_some_and(|c| c.commits.front() == end);
-        let unset = [bind::MAPPING_VERSION.to_owned(), bind::property(&self.id)];
+        let unset = properties_of(&self.pipeline, &self.id);
         let unset = unset.iter().any(|name| !metadata.properties().contains_key(name));
         let commits = match choice {
             Choice::Refold => !in_order || unset,
@@ -155,7 +155,7 @@ impl Fold {
             unpauses,
             forgotten: Vec::new(),
         };
-        Ok((plan, Some(State::recovered(&self.io, &self.id, loaded, next).await?)))
+        Ok((plan, Some(State::recovered(&self.io, &self.pipeline, &self.id, loaded, next).await?)))
     }
 
     /// What can be done where nothing of the table knows a ledger of the pipeline.

@@ -12,22 +12,22 @@ use super::*;
 use crate::bind;
 
 /// A staged column: name, source, type, values. A `?` behind the type: it may be null. A source with `<` has its former ones behind.
-type Staged<'a> = (&'a str, &'a str, &'a str, ArrayRef);
+pub(super) type Staged<'a> = (&'a str, &'a str, &'a str, ArrayRef);
 
-fn ints(values: impl IntoIterator<Item = i32>) -> ArrayRef {
+pub(super) fn ints(values: impl IntoIterator<Item = i32>) -> ArrayRef {
     Arc::new(Int32Array::from_iter_values(values))
 }
 
-fn longs(values: impl IntoIterator<Item = i64>) -> ArrayRef {
+pub(super) fn longs(values: impl IntoIterator<Item = i64>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(values))
 }
 
-fn texts<'a>(values: impl IntoIterator<Item = &'a str>) -> ArrayRef {
+pub(super) fn texts<'a>(values: impl IntoIterator<Item = &'a str>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
 /// Stages rows at offsets from `first` on.
-fn stage(world: &World, first: i64, columns: &[Staged<'_>]) {
+pub(super) fn stage(world: &World, first: i64, columns: &[Staged<'_>]) {
     let rows = columns[0].3.len();
     let minute = world.clock.now().minute();
     let key = StagedKey { pipeline: world.id.clone(), minute, hash: ObjectHash::new(world.ids.next_u64().into()) };

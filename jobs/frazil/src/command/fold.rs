@@ -110,7 +110,12 @@ fn human(body: &Body<'_>) -> String {
     }
     let changes = report.tables.iter().flat_map(|t| t.column_changes.iter().map(move |change| (&t.name, change)));
     let changes: String = changes.map(|(table, change)| format!("\n{table}: column {change}")).collect();
-    let mut text = format!("{table}{changes}\n{} staged objects, {} bytes", report.staged_objects, report.staged_bytes);
+    let differences = report.tables.iter().flat_map(|t| t.differences.iter().map(move |said| (&t.name, said)));
+    let differences: String = differences.map(|(table, said)| format!("\n{table}: {said}")).collect();
+    let mut text = format!(
+        "{table}{changes}{differences}\n{} staged objects, {} bytes",
+        report.staged_objects, report.staged_bytes
+    );
     if report.runs > 1 {
         text.push_str(&format!(", in {} runs", report.runs));
     }

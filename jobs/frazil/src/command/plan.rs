@@ -312,7 +312,7 @@ async fn compare(
         }
     }
     let (live, mut compared) = match &loaded {
-        None => (Live::Absent, Compared { changes: vec![live::creation(resolved)], faults: Vec::new() }),
+        None => (Live::Absent, live::absent(resolved, examinee)),
         Some(loaded) => {
             let compared = live::compare(resolved, examinee, &loaded.metadata, bound.as_ref(), has_committed);
             let (metadata_location, format_version) =
@@ -321,8 +321,11 @@ async fn compare(
         }
     };
     // What the comparison has said in its own words is not said again.
-    let said = ["fold.foreign_table", "fold.table_exists"];
-    if let Some(stop) = stop.filter(|stop| !said.contains(&stop.code())) {
+    let said = ["fold.foreign_table", "fold.table_exists", "fold.table_missing"];
+    let said = |stop: &fold::Error| {
+        said.contains(&stop.code()) || compared.faults.iter().any(|fault| fault.message.contains(&stop.to_string()))
+    };
+    if let Some(stop) = stop.filter(|stop| !said(stop)) {
         let remedy = stop.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"));
         let message = format!("folds stop: {stop}{remedy}");
         compared.faults.push(examinee.examined.fault("table.name", stop.code(), message, None));

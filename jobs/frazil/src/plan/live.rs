@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fold::{Foreseen, What};
-use iceberg::spec::{NestedField, Schema, SortOrder, TableMetadata, Transform, Type};
-use iceberg::spec::{NullOrder, PartitionSpec, SortDirection};
+use fold::{Foreseen, What, order_text, spec_text};
+use iceberg::spec::{NestedField, TableMetadata, Type};
 use pipeline::Fault;
 use pipeline::resolved::{Exists, RECORD_COLUMNS};
 use serde::Serialize;
@@ -46,6 +45,7 @@ pub(crate) enum Kind {
     PartitionSpec,
     SortOrder,
     Property,
+    Write,
 }
 
 /// What came of a comparison.
@@ -64,30 +64,54 @@ pub(crate) fn compare(
     has_committed: bool,
 ) -> Compared {
     let mut comparison = Comparison { resolved, examinee, metadata, compared: Compared::default() };
+    let name = &resolved.pipeline.table.name;
+    if comparison.is_joined() {
+        comparison.columns(bound);
+        comparison.own();
+        comparison.history();
+        return comparison.compared;
+    }
     if !metadata.properties().contains_key(fold::MAPPING_VERSION) {
-        let message = format!("{} exists and was not made by frazil", resolved.pipeline.table.name);
-        comparison.fault("table.name", "plan.foreign_table", message);
+        match resolved.pipeline.table.exists {
+            Exists::MustBeNew => {
+                let message = format!(
+                    "{name} exists, others made it, and it must be new: `exists = \"join\"` writes into theirs"
+                );
+                comparison.fault("table.exists", "plan.table_exists", message);
+            }
+            _ => {
+                let message = format!(
+                    "{name} exists and was not made by frazil: `exists = \"join\"` writes into a table that others made"
+                );
+                comparison.fault("table.name", "plan.foreign_table", message);
+            }
+        }
         return comparison.compared;
     }
     if resolved.pipeline.table.exists == Exists::MustBeNew && !has_committed && metadata.last_sequence_number() > 0 {
-        let message = format!("{} has snapshots already, and must be new", resolved.pipeline.table.name);
+        let message = format!("{name} has snapshots already, and must be new");
         comparison.fault("table.exists", "plan.table_exists", message);
     }
     comparison.columns(bound);
     comparison.layout();
     comparison.properties();
+    comparison.history();
     comparison.compared
 }
 
-/// The change that makes a table.
-pub(crate) fn creation(resolved: &Resolved) -> Change {
-    Change {
-        change: Kind::CreateTable,
-        name: resolved.pipeline.table.name.to_string(),
-        table: None,
-        file: None,
-        effect: "the first fold makes it".to_owned(),
+/// A pipeline whose table is not there: the first fold makes it, but for one that others make.
+pub(crate) fn absent(resolved: &Resolved, examinee: &Examinee) -> Compared {
+    let name = resolved.pipeline.table.name.to_string();
+    if resolved.pipeline.table.exists == Exists::Join {
+        let message = format!(
+            "there is no table {name} to join: make it with the engine that owns it, mend its name, or say `exists = \"create\"`"
+        );
+        let fault = examinee.examined.fault("table.exists", "plan.table_missing", message, None);
+        return Compared { changes: Vec::new(), faults: vec![fault] };
     }
+    let effect = "the first fold makes it".to_owned();
+    let creation = Change { change: Kind::CreateTable, name, table: None, file: None, effect };
+    Compared { changes: vec![creation], faults: Vec::new() }
 }
 
 struct Comparison<'a> {
@@ -107,6 +131,10 @@ impl Comparison<'_> {
         self.compared.changes.push(Change { change, name, table, file, effect });
     }
 
+    fn is_joined(&self) -> bool {
+        self.resolved.pipeline.table.exists == Exists::Join
+    }
+
     fn columns(&mut self, bound: Option<&BTreeMap<String, i32>>) {
         let (resolved, live) = (self.resolved, self.metadata.current_schema());
         let column = |column: &codec::columns::Column| footer::Column {
@@ -118,7 +146,7 @@ impl Comparison<'_> {
             required: column.required,
         };
         let staged: Vec<footer::Column> = resolved.columns.columns.iter().map(column).collect();
-        let Foreseen { changes, stops, places } =
+        let Foreseen { changes, unmade, stops, places } =
             match fold::foresee(&resolved.pipeline.table, self.metadata, bound, &staged) {
                 Ok(foreseen) => foreseen,
                 Err(stop) => return self.fault("table", stop.code(), format!("folds would stop: {stop}")),
@@ -139,10 +167,12 @@ impl Comparison<'_> {
                     for path in left {
                         self.left(&path, &there.field_type);
                     }
-                    if there.required && !wanted.required && self.is_key(there) {
+                    if there.required && !wanted.required && self.is_key(there) && !self.is_joined() {
                         self.key_may_lack(there, "the file takes nulls there");
                     }
                 }
+                // Others' table gets those that it lacks: they are among the changes.
+                None if is_record && self.is_joined() => {}
                 None if is_record => {
                     let effect = "the table has no such column, and this version adds none: it is left out";
                     self.change(Kind::AddColumn, &wanted.name, None, Some(written(&wanted.field_type)), effect);
@@ -150,11 +180,28 @@ impl Comparison<'_> {
                 None => {}
             }
         }
-        for there in live.as_struct().fields().iter().filter(|field| !used.contains(&field.id)) {
+        let is_filled = |name: &str| self.is_joined() && RECORD_COLUMNS.iter().any(|(record, ..)| *record == name);
+        let left =
+            live.as_struct().fields().iter().filter(|field| !used.contains(&field.id) && !is_filled(&field.name));
+        for there in left.cloned().collect::<Vec<_>>() {
             self.left(&there.name, &there.field_type);
-            if there.required && self.is_key(there) {
-                self.key_may_lack(there, "the file fills it no more");
+            if there.required && self.is_key(&there) && !self.is_joined() {
+                self.key_may_lack(&there, "the file fills it no more");
             }
+        }
+        for fold::Change { path, what } in unmade {
+            let (table, file, effect) = match what {
+                What::Added { .. } => continue,
+                What::Widened { from, to } => {
+                    (from, Some(to), "others' table keeps its type: rows whose value it can't hold go to dead letters")
+                }
+                What::Optional => (
+                    "not null".to_owned(),
+                    None,
+                    "others' table takes no nulls there: rows with one go to dead letters",
+                ),
+            };
+            self.change(Kind::ChangeColumn, &path, Some(table), file, effect);
         }
         for fold::Change { path, what } in changes {
             match what {
@@ -186,6 +233,17 @@ impl Comparison<'_> {
             "fold.column_unfit" => (Kind::ChangeColumn, "plan.incompatible_column", ".type"),
             "fold.column_dropped" => (Kind::AddColumn, "plan.column_dropped", ""),
             "fold.column_taken" => (Kind::AddColumn, "plan.column_taken", ""),
+            // The file has no place for what it lacks.
+            code @ ("fold.column_required" | "fold.record_columns") => {
+                let code = if code == "fold.column_required" { "plan.required_column" } else { "plan.record_columns" };
+                self.change(Kind::ChangeColumn, column, table, file, "folds stop");
+                let remedy = stop.remedy().unwrap_or_default();
+                return self.fault("table.exists", code, format!("folds would stop: {stop}; {remedy}"));
+            }
+            "fold.join_key" => {
+                let remedy = stop.remedy().unwrap_or_default();
+                return self.fault("table.primary_key", "plan.join_key", format!("folds would stop: {stop}; {remedy}"));
+            }
             _ => (Kind::ChangeColumn, "plan.column_ambiguous", ""),
         };
         self.change(change, column, table, file, "folds stop");
@@ -210,6 +268,20 @@ impl Comparison<'_> {
         self.change(Kind::ChangeColumn, &there.name, table, None, effect);
         let message = format!("`{}` is one of the table's identifier fields, never null, and {why}", there.name);
         self.fault("table", "plan.required_column", message);
+    }
+
+    /// What others' table says otherwise than the file.
+    fn own(&mut self) {
+        for difference in fold::differences(&self.resolved.pipeline.table, self.metadata) {
+            let kind = match difference.setting.as_str() {
+                "partition_by" => Kind::PartitionSpec,
+                "sort_by" => Kind::SortOrder,
+                "write" => Kind::Write,
+                _ => Kind::Property,
+            };
+            let fold::Difference { setting, table, file } = difference;
+            self.change(kind, &setting, table, Some(file), "the table's own wins");
+        }
     }
 
     fn layout(&mut self) {
@@ -240,9 +312,19 @@ impl Comparison<'_> {
                 self.change(Kind::Property, name, there, Some(wanted.clone()), "the table's own wins");
             }
         }
+    }
+
+    /// Whether the table's snapshots live as long as what is staged.
+    fn history(&mut self) {
+        let table = self.metadata.properties();
         let least = self.resolved.pipeline.staging.retention_seconds.saturating_mul(1000).saturating_add(DAY_MS);
         let said = table.get(SNAPSHOT_AGE).map(|text| text.parse::<u64>().unwrap_or(0));
         let age = said.unwrap_or(SNAPSHOT_AGE_DEFAULT_MS);
+        if age < least && self.is_joined() {
+            let effect = "others' history is theirs: staged objects stay until a snapshot of the table is older than `[staging] retention`, \
+                          which no expiry may have taken by then; a retention of a day less than what the table keeps frees them";
+            return self.change(Kind::Property, SNAPSHOT_AGE, Some(age.to_string()), Some(least.to_string()), effect);
+        }
         if age < least {
             let message = format!(
                 "the table lets snapshots expire after {age} ms{}, and `[staging] retention` and a day are {least}: set its \
@@ -277,33 +359,4 @@ fn missing(table: &Type, file: &Type, path: &str, found: &mut Vec<String>) {
         }
         _ => {}
     }
-}
-
-/// A partition spec as pipeline files write it.
-fn spec_text(spec: &PartitionSpec, schema: &Schema) -> String {
-    let fields = spec.fields().iter().map(|field| {
-        let column = schema.name_by_field_id(field.source_id).unwrap_or("?");
-        match field.transform {
-            Transform::Identity => column.to_owned(),
-            Transform::Bucket(n) => format!("bucket({n}, {column})"),
-            Transform::Truncate(n) => format!("truncate({n}, {column})"),
-            other => format!("{other}({column})"),
-        }
-    });
-    fields.collect::<Vec<_>>().join(", ")
-}
-
-/// A sort order as pipeline files write it.
-fn order_text(order: &SortOrder, schema: &Schema) -> String {
-    let fields = order.fields.iter().map(|field| {
-        let column = schema.name_by_field_id(field.source_id).unwrap_or("?");
-        let column = match field.transform {
-            Transform::Identity => column.to_owned(),
-            other => format!("{other}({column})"),
-        };
-        let direction = if field.direction == SortDirection::Descending { "desc" } else { "asc" };
-        let nulls = if field.null_order == NullOrder::First { "first" } else { "last" };
-        format!("{column} {direction} nulls {nulls}")
-    });
-    fields.collect::<Vec<_>>().join(", ")
 }

@@ -30,8 +30,13 @@ pub(super) fn read<'t>(
 ) -> (Table, Option<Route>) {
     let name = reader.required_text(section, "table", "name").and_then(|text| table_name(reader, &text));
     let (name, route) = name.unzip();
-    let exists =
-        choice(reader, section, "exists", &[("create", Exists::Create), ("must-be-new", Exists::MustBeNew)], &["join"]);
+    let exists = choice(
+        reader,
+        section,
+        "exists",
+        &[("create", Exists::Create), ("must-be-new", Exists::MustBeNew), ("join", Exists::Join)],
+        &[],
+    );
     let mode = mode(reader, section);
     let fields = choice(reader, section, "fields", &[("all", Fields::All), ("listed", Fields::Listed)], &[]);
     let unknown_fields = unknown_fields(reader, section, is_registered);
@@ -43,7 +48,8 @@ pub(super) fn read<'t>(
         &[],
     );
     let types = choice(reader, section, "types", &[("portable", Types::Portable), ("iceberg", Types::Iceberg)], &[]);
-    let record_columns = reader.flag(section, "record_columns", true);
+    // Others' tables get columns of ours where the mode can't do without, or somebody asks for them.
+    let record_columns = reader.flag(section, "record_columns", exists != Exists::Join || mode == Mode::Upsert);
     let format_version = format_version(reader, section);
     let columns = columns::read(reader, section, column_case, types);
     if let (UnknownFields::Rest, Some(entry)) = (unknown_fields, rest_column(section)) {

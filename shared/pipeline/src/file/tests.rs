@@ -207,6 +207,13 @@ fn what_a_file_leaves_out_has_its_default() {
     assert_eq!((exists, mode, fields), (Exists::Create, Mode::Append, Fields::All));
     assert_eq!((unknown_fields, column_case, types), (UnknownFields::Ignore, ColumnCase::Lower, Types::Portable));
     assert_eq!((record_columns, format_version), (true, 2));
+    // Others' table gets columns of ours where the mode can't do without, or where they are asked for.
+    let joined = |more: &str| {
+        let text = format!("{SOURCE}{VALUE}{TABLE}exists = \"join\"\n{more}");
+        parse_named(&text).unwrap().table.record_columns
+    };
+    let upsert = "mode = \"upsert\"\nprimary_key = [\"id\"]";
+    assert_eq!([joined(""), joined(upsert), joined("record_columns = true")], [false, true, true]);
     let fold =
         Fold { max_age_seconds: 60, max_bytes: 512 << 20, max_rows: 50_000_000, memory_bytes: None, tables_max: None };
     assert_eq!(pipeline.fold, fold);

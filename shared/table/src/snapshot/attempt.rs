@@ -8,7 +8,7 @@ use iceberg::{TableRequirement, TableUpdate};
 use model::id::Ids;
 
 use super::manifest_merge::{self, Merged};
-use super::{Error, Plan, Terms, manifests, removal, summary, supported, validation};
+use super::{Error, Plan, Terms, manifests, removal, summary, validation, writable};
 use crate::catalog::{self, Loaded, metadata};
 
 /// Manifests that are in storage, and not in a table yet.
@@ -48,7 +48,7 @@ impl Written {
             let why = "the table's format version changed since the plan was made".to_owned();
             return Err(catalog::Error::Conflict { table: base.name.clone(), detail: why }.into());
         }
-        supported(table)?;
+        writable(table)?;
         if let Some(name) = terms.summary.keys().find(|key| summary::is_counter(key)) {
             return Err(Error::Invalid(format!("the summary property `{name}` is counted, not given")));
         }

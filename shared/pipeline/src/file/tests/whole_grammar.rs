@@ -40,7 +40,7 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         ("table", "name = \"x.{header:type}\"", Ok(())),
         ("table", "exists = \"create\"", Ok(())),
         ("table", "exists = \"must-be-new\"", Ok(())),
-        ("table", "exists = \"join\"", Err("exists = \"join\"")),
+        ("table", "exists = \"join\"", Ok(())),
         ("table", "mode = \"append\"", Ok(())),
         ("table", "mode = \"dedup\"\nprimary_key = [\"a\"]", Ok(())),
         ("table", "mode = \"upsert\"\nprimary_key = [\"a\"]", Ok(())),
