@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use crate::document::Section;
 use crate::fault::code;
 use crate::nearest::nearest;
-use crate::reader::{Reader, Text};
+use crate::reader::Reader;
 
 use super::{SecretReference, plain, secret};
 
@@ -84,7 +84,7 @@ pub(super) fn read<'t>(
             reader.fault(text.at, code::INVALID, message);
         }
         ("rest", url) => {
-            let url = self::url(reader, &Text { value: url.to_owned(), ..text }, "catalog = \"rest:URL\"")?;
+            let url = self::url(reader, url, text.at, "catalog = \"rest:URL\"")?;
             return Some(Catalog::Rest(Rest { url, warehouse: None, auth: RestAuth::Nothing }));
         }
         ("s3tables", _) => reader.not_yet(text.at, "catalog = \"s3tables:…\""),
@@ -108,7 +108,7 @@ const AUTHS: [(&str, &[&str]); 4] =
 
 fn table<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<Rest> {
     let url = reader.required_text(section, "catalog", "rest");
-    let url = url.and_then(|text| self::url(reader, &text, "rest"));
+    let url = url.and_then(|text| self::url(reader, &text.value, text.at, "rest"));
     let mut text = |name: &str| reader.text(section, name).map(|text| text.value);
     let [warehouse, auth, scope, server, region] =
         ["warehouse", "auth", "scope", "oauth2_server", "region"].map(&mut text);
@@ -144,16 +144,16 @@ fn table<'t>(reader: &mut Reader<'t>, section: Section<'t>) -> Option<Rest> {
 }
 
 /// A URL may hold a password: it is not repeated.
-fn url(reader: &mut Reader<'_>, text: &Text, name: &str) -> Option<String> {
-    let rest = text.value.strip_prefix("https://").or_else(|| text.value.strip_prefix("http://"));
+fn url(reader: &mut Reader<'_>, text: &str, at: usize, name: &str) -> Option<String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let wrong = match rest.map(|rest| rest.split_once('/').unwrap_or((rest, "")).0) {
         None => "takes a URL that begins with https:// or http://",
         Some("") => "takes a URL that names a host",
         Some(host) if host.contains('@') => "holds credentials; they are a `secret`, as in \"env:CATALOG_SECRET\"",
-        Some(_) if text.value.contains(['?', '#']) => "takes a URL with neither a query nor a fragment",
-        Some(_) => return Some(text.value.clone()),
+        Some(_) if text.contains(['?', '#']) => "takes a URL with neither a query nor a fragment",
+        Some(_) => return Some(text.to_owned()),
     };
-    reader.fault(text.at, code::INVALID, format!("`{name}` {wrong}"));
+    reader.fault(at, code::INVALID, format!("`{name}` {wrong}"));
     None
 }
 
