@@ -38,6 +38,7 @@ use crate::evolve::{Evolved, evolve};
 use crate::intake::{self, Found, Intake};
 use crate::keys;
 use crate::many::{Beside, Given};
+use crate::marks;
 use crate::ordered;
 use crate::overlap::Begun;
 use crate::pause;
@@ -226,6 +227,24 @@ impl Fold {
             None => self.foresee_tables(state.as_ref()).await,
             Some(_) => Ok(()),
         }
+    }
+
+    /// Whether the table has rows of which none was ever compared with others of its key, as far as the ledger tells: a key may have
+    /// several.
+    ///
+    /// # Errors
+    /// As [`Fold::stands`].
+    pub async fn is_uncompared(&self) -> Result<bool, Error> {
+        let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else { return Ok(false) };
+        let rows = loaded.metadata.current_snapshot().map(|snapshot| {
+            let total = snapshot.summary().additional_properties.get("total-records").cloned();
+            total.unwrap_or_default()
+        });
+        if rows.is_none_or(|rows| rows == "0") {
+            return Ok(false);
+        }
+        let totals = State::read(self.store.as_ref(), &self.pipeline, &self.id, loaded).await?.ledger.totals();
+        Ok(totals.rows_updated + totals.deletes + totals.superseded + totals.deduplicated == 0)
     }
 
     /// Why the next fold would stop at what is staged, if it would; of many tables, for the one that this fold is of. Nothing is
@@ -431,6 +450,10 @@ impl Fold {
         };
         let mut plan = plan(&state.ledger, &undelivered, &intake);
         let evolved = self.evolved(&state, &intake, &plan)?;
+        let written = evolved.of(&state)?;
+        if !plan.is_empty() {
+            self.compares(&written, &intake, &evolved)?;
+        }
         if plan.is_empty() || self.settings.dry_run {
             let mut ended = self.stay(state, &plan, &intake).await?;
             if let Ended::Done(table) = &mut ended {
@@ -445,7 +468,6 @@ impl Fold {
         }
         let mut judgement = plan.judgement.clone();
         let mut marks = state.ledger.clone();
-        let written = evolved.of(&state)?;
         let files = match self.write(&written, &intake, &mut judgement, &evolved, &mut marks).await? {
             Ok(files) => files,
             Err((key, why)) => return Ok(Ended::Damaged(key, why)),
@@ -494,7 +516,24 @@ impl Fold {
         let speaks = intake.objects.iter().zip(spoken).filter(|(_, (a, s))| !a.is_empty() || !s.is_empty());
         let objects = speaks.map(|(found, _)| (found.key.as_str(), &found.footer));
         let objects = objects.filter(|(_, footer)| footer.table(&name).is_some());
-        evolve(&self.pipeline.table, metadata, &binding, objects)
+        let evolved = evolve(&self.pipeline.table, metadata, &binding, objects)?;
+        let mut entering = intake.objects.iter().zip(&plan.judgement.admitted);
+        // Rows that are there get their marks in the commit that has some for them: where rows enter.
+        match entering.any(|(found, admitted)| !admitted.is_empty() && found.footer.table(&name).is_some()) {
+            true => marks::follow(&self.pipeline.table, metadata, evolved),
+            false => Ok(evolved),
+        }
+    }
+
+    /// Refuses a table that rows can't be compared with, before anything is written, in a dry run too.
+    fn compares(&self, written: &State, intake: &Intake, evolved: &Evolved) -> Result<(), Error> {
+        let table = &self.pipeline.table;
+        if table.mode != Mode::Upsert {
+            return Ok(());
+        }
+        let target = Target::new(&written.loaded.metadata, &[], self.io.clone(), Arc::clone(&self.ids));
+        let target = target.map_err(|source| Error::table(table.name.to_string(), source))?;
+        Upserts::new(table, &target, &evolved.binding, intake, &written.ledger, false).map(drop)
     }
 
     /// Leaves in an intake what the budget allows. Gives how many objects wait, and the table's undelivered offsets where they
@@ -616,7 +655,9 @@ impl Fold {
                 Merging::Dedup(Box::new(candidates))
             }
             Mode::Upsert => {
-                let mut upserts = Upserts::new(table, &target, binding, intake, &state.ledger)?;
+                let before = state.binding.clone().unwrap_or_default();
+                let fills = marks::are_new(table, &before, binding);
+                let mut upserts = Upserts::new(table, &target, binding, intake, &state.ledger, fills)?;
                 upserts.reserve(most(upsert::row_bytes(table, intake)), wanted.len());
                 Merging::Upsert(Box::new(upserts))
             }
@@ -857,6 +898,7 @@ impl Fold {
             rows_added: counts.rows_added,
             rows_updated: counts.rows_updated,
             rows_deleted: counts.rows_deleted,
+            deletes: counts.deletes,
             superseded: counts.superseded,
             duplicates: counts.duplicates + counts.deduplicated,
             deduplicated: counts.deduplicated,

@@ -4,7 +4,8 @@
 //! row groups whose bloom filters do not deny all keys (where they are few enough for that), and of those the key columns. Only
 //! where a row of a key is found, it is read which version it is. Memory is bounded by the rows on their way in.
 //!
-//! Old rows go by position delete files, or by writing their file anew without them.
+//! Old rows go by position delete files, or by writing their file anew without them. Where deletes are soft, a row that is deleted goes
+//! like that, too, and enters again with a mark ([`crate::marks`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,18 +18,19 @@ use futures::{StreamExt, TryStreamExt};
 use iceberg::io::FileIO;
 use iceberg::spec::TableMetadata;
 use merge::Origin;
-use merge::upsert::{Deletes, Deletions, Epochs, Fate, Upsert};
+use merge::upsert::{Deletes, Deletions, Epochs, Fate, Outcome, Upsert};
 use model::clock::Timestamp;
 use model::coordinate::{SourceId, TopicPartition};
+use model::coverage::Filtered;
 use model::interval::Intervals;
 use model::ledger::{Counts, Ledger};
 use model::mutation::{self, Mutation};
-use pipeline::resolved::{NullKeys, Table, Write};
+use pipeline::resolved::{self, NullKeys, Table, Write};
 use staging::record_columns;
 use table::data_file::{PartitionedWriter, Target};
 use table::delete_file;
 use table::fault::Fault;
-use table::scan::{self, KEYS_MAX, Keys, Predicate, Request};
+use table::scan::{self, KEYS_MAX, Keys, Located, Predicate, Request};
 use table::schema::Strings;
 use table::snapshot::NewFile;
 
@@ -38,6 +40,7 @@ use crate::error::Error;
 use crate::high_water::HighWater;
 use crate::intake::Intake;
 use crate::keys;
+use crate::marks::{Marking, Marks};
 use crate::ordered;
 use crate::rows::{Admitted, Rows, Run, runs_of};
 
@@ -49,6 +52,8 @@ const DELETE_FILES_MAX: usize = 8;
 const POINTS_MAX: usize = 64 * 1024;
 /// Delete files that are written at a time.
 const DELETES_AT_ONCE: usize = 16;
+/// Rows that are marked at a time.
+const MARKED_AT_ONCE: usize = 8192;
 
 /// The columns that say which record a row of the table is of.
 const ORIGIN: [&str; 4] =
@@ -76,8 +81,15 @@ pub(crate) struct Upserts {
     null_key: Option<Arc<Reason>>,
     held: Vec<Held>,
     key_types: Vec<DataType>,
-    /// Records below what their partition has settled, of keys that a later one deleted.
-    superseded: BTreeMap<TopicPartition, Counts>,
+    /// Records below what their partition has settled, of keys that a later one deleted; and those that delete, where deletes are
+    /// ignored.
+    passed_over: BTreeMap<TopicPartition, Counts>,
+    deletes: Deletes,
+    binding: Binding,
+    /// Where the table marks rows as deleted, if it does.
+    marks: Option<Marks>,
+    /// Whether rows that are there get marks.
+    fills: bool,
 }
 
 /// Which log of their topics rows are of, where topics were made again.
@@ -134,7 +146,7 @@ pub(crate) struct Upserted {
 }
 
 impl Upserts {
-    /// For a pipeline's table.
+    /// For a pipeline's table. `fills` says whether rows that are there have no marks yet, and are to have some.
     ///
     /// # Errors
     /// [`Error::Stopped`] when a column that rows are compared by is not in the table any more.
@@ -144,9 +156,19 @@ impl Upserts {
         binding: &Binding,
         intake: &Intake,
         ledger: &Ledger,
+        fills: bool,
     ) -> Result<Self, Error> {
         let name = table.name.to_string();
         let settings = table.upsert.clone().unwrap_or_default();
+        let without_records = |column: &str| {
+            Error::Stopped {
+            code: "fold.upsert_column",
+            message: format!("{name} has no column `{column}`: its rows do not say which record they are of, and so not which of two came later"),
+            remedy: "fold into a new table (another `name` under [table]), which is made with the record columns, or go on with \
+                     `mode = \"append\"` or \"dedup\"; nothing staged is lost"
+                .to_owned(),
+        }
+        };
         let stopped = |column: &str| Error::Stopped {
             code: "fold.upsert_column",
             message: format!("{name} has no column for `{column}`, which the versions of its rows are told apart by"),
@@ -163,13 +185,15 @@ impl Upserts {
         };
         let order_by: Vec<String> = settings.order_by.iter().filter(is_somewhere).cloned().collect();
         let (key, order) = (columns(&table.primary_key)?, columns(&order_by)?);
-        let origin = columns(&ORIGIN.map(str::to_owned))?;
+        let of_record =
+            |column: &str| keys::column(target, binding, intake, column).ok_or_else(|| without_records(column));
+        let origin = ORIGIN.into_iter().map(of_record).collect::<Result<Vec<_>, Error>>()?;
         let logs = Logs {
             sources: ordered::sources(intake, ledger, &table.name)?,
             ledger: ledger.clone(),
             ingested_at: match ledger.epochs.is_empty() {
                 true => None,
-                false => columns(&[record_columns::INGESTED_AT.to_owned()])?.pop(),
+                false => Some(of_record(record_columns::INGESTED_AT)?),
             },
         };
         let types = |columns: &[keys::Column]| {
@@ -180,9 +204,28 @@ impl Upserts {
         let upsert = Upsert::new(&key_types, &types(&order));
         let upsert = upsert.map_err(|source| Error::Merge { table: name.clone(), source })?;
         let null_key = (table.null_keys == NullKeys::Reject).then(|| keys::null_key(table));
-        let (held, superseded) = (Vec::new(), BTreeMap::new());
-        let write = settings.write;
-        Ok(Self { table: name, upsert, write, key, order, origin, logs, null_key, held, key_types, superseded })
+        let deletes = match settings.deletes {
+            resolved::Deletes::Hard => Deletes::Hard,
+            resolved::Deletes::Soft => Deletes::Soft { makes_rows: Marking::makes_rows(target, binding, &key) },
+            resolved::Deletes::Ignore => Deletes::Ignore,
+        };
+        Ok(Self {
+            upsert,
+            write: settings.write,
+            key,
+            order,
+            origin,
+            logs,
+            null_key,
+            held: Vec::new(),
+            key_types,
+            passed_over: BTreeMap::new(),
+            deletes,
+            binding: binding.clone(),
+            marks: Marks::of(target, binding),
+            fills,
+            table: name,
+        })
     }
 
     /// Makes room for records that are to come, from so many objects.
@@ -267,6 +310,14 @@ impl Upserts {
     ) -> Result<(), Error> {
         let deleting = left.deleting.into_iter().map(|batch| (batch, true));
         for (mut rows, deletes) in left.fit.into_iter().map(|batch| (batch, false)).chain(deleting) {
+            if deletes && self.deletes == Deletes::Ignore {
+                // Staged before deletes were ignored: counted as ingest counts them now.
+                for run in runs_of(admitted, &rows.origin) {
+                    let counts = self.passed_over.entry(run.at.clone()).or_default();
+                    *counts.filtered.entry(Filtered::Tombstone).or_default() += run.rows.len() as u64;
+                }
+                continue;
+            }
             if let Some(high_water) = high_water.as_deref_mut() {
                 let below = high_water.below(
                     admitted,
@@ -278,7 +329,7 @@ impl Upserts {
                 if deleted.true_count() > 0 {
                     for run in runs_of(admitted, &rows.origin) {
                         let gone = deleted.slice(run.rows.start, run.rows.len()).true_count() as u64;
-                        self.superseded.entry(run.at.clone()).or_default().superseded += gone;
+                        self.passed_over.entry(run.at.clone()).or_default().superseded += gone;
                     }
                     let kept = not(&deleted).map_err(|e| self.fault(e.into()))?;
                     rows = rows.filtered(&kept).map_err(|e| self.fault(e.into()))?;
@@ -315,17 +366,22 @@ impl Upserts {
         target: &Target,
         writer: &mut PartitionedWriter,
     ) -> Result<Upserted, Error> {
-        let mut upserted = Upserted { counts: std::mem::take(&mut self.superseded), ..Upserted::default() };
-        if self.upsert.records() == 0 {
+        let mut upserted = Upserted { counts: std::mem::take(&mut self.passed_over), ..Upserted::default() };
+        if self.upsert.records() == 0 && !self.fills {
             return Ok(upserted);
         }
         let plan = match mutation::on(Mutation::TableNotMet) {
             true => None,
             false => Some(self.meet(metadata, io).await?),
         };
-        let Self { upsert, held, table, write, .. } = self;
+        let Self { upsert, held, table, write, key, deletes, binding, marks, fills, .. } = self;
         let fault = |fault: Fault| Error::table(table.clone(), fault);
-        let outcome = upsert.finish(Deletes::Hard);
+        let mut outcome = upsert.finish(deletes);
+        if let Some(marks) = marks {
+            let marking = Marking::new(target, &binding, marks, &key, held.iter().map(|held| &held.batch).collect());
+            let (outcome, plan) = (&mut outcome, plan.as_ref());
+            write_marked(&marking, outcome, plan, metadata, io, writer).await.map_err(fault)?;
+        }
         for (number, (Held { batch, runs }, enter)) in held.into_iter().zip(&outcome.enter).enumerate() {
             let fates = outcome.fates.get(number).map_or(&[][..], Vec::as_slice);
             for (at, rows) in runs {
@@ -346,7 +402,8 @@ impl Upserts {
             }
         }
         if let Some(plan) = plan {
-            let removal = Removal { plan, metadata, io, target, write };
+            let fills = marks.filter(|_| fills);
+            let removal = Removal { plan, metadata, io, target, write, fills };
             removal.remove(&outcome.removed, writer, &mut upserted).await.map_err(fault)?;
         }
         Ok(upserted)
@@ -361,7 +418,9 @@ impl Upserts {
         let key = names(&self.key)?;
         let mut of_version: Vec<String> = Vec::new();
         let ingested_at = names(&self.logs.ingested_at.into_iter().collect::<Vec<_>>())?.pop();
-        for name in names(&self.order)?.into_iter().chain(names(&self.origin)?).chain(ingested_at.clone()) {
+        let is_deleted = names(&self.marks.map(|marks| marks.is_deleted).into_iter().collect::<Vec<_>>())?.pop();
+        let others = ingested_at.clone().into_iter().chain(is_deleted.clone());
+        for name in names(&self.order)?.into_iter().chain(names(&self.origin)?).chain(others) {
             if !of_version.contains(&name) {
                 of_version.push(name);
             }
@@ -370,8 +429,9 @@ impl Upserts {
         let distinct = self.upsert.distinct_keys();
         let values = self.upsert.keys().map_err(|source| self.bug(source))?;
         let wanted = key.iter().zip(&values).filter_map(|(name, values)| keys::among(name, values, POINTS_MAX));
-        let predicate = Predicate::And(wanted.collect());
-        let keys = (distinct <= KEYS_MAX).then(|| Keys { columns: key.clone(), values });
+        // All files are written anew where their rows get marks.
+        let predicate = if self.fills { Predicate::All } else { Predicate::And(wanted.collect()) };
+        let keys = (distinct <= KEYS_MAX && !self.fills).then(|| Keys { columns: key.clone(), values });
         let request = Request { columns: Some(key), predicate, keys, strings: Strings::Views, ..Request::default() };
         let plan = scan::plan(metadata, io, &request).await.map_err(|fault| self.fault(fault))?;
         tracing::debug!(
@@ -412,12 +472,53 @@ impl Upserts {
                     None => Epochs::new(),
                     Some(at) => self.logs.of_stored(&origin, at.as_primitive_opt().ok_or_else(untyped)?),
                 };
-                let versions = self.upsert.versions(file, &found.positions, &columns(&order), None, &origin, &epochs);
+                let deleted = is_deleted.as_ref().and_then(|name| found.batch.column_by_name(name)?.as_boolean_opt());
+                let order = columns(&order);
+                let versions = self.upsert.versions(file, &found.positions, &order, deleted, &origin, &epochs);
                 versions.map_err(|source| self.bug(source))?;
             }
         }
         Ok(plan)
     }
+}
+
+/// Writes the rows that are marked as deleted, and leaves the others to be written.
+async fn write_marked(
+    marking: &Marking<'_>,
+    outcome: &mut Outcome,
+    plan: Option<&scan::Plan>,
+    metadata: &TableMetadata,
+    io: &FileIO,
+    writer: &mut PartitionedWriter,
+) -> Result<(), Fault> {
+    for rows in outcome.entering_marked.chunks(MARKED_AT_ONCE) {
+        writer.write(marking.entering(rows)?).await?;
+    }
+    let mut by_batch: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for ((batch, row), _) in &outcome.entering_marked {
+        by_batch.entry(*batch).or_default().insert(*row);
+    }
+    for (batch, rows) in by_batch {
+        if let Some(enter) = outcome.enter.get_mut(batch) {
+            *enter = (0..).zip(enter.values()).map(|(row, enters)| Some(enters && !rows.contains(&row))).collect();
+        }
+    }
+    let Some(plan) = plan.filter(|_| !outcome.marked.is_empty()) else { return Ok(()) };
+    let of_file = outcome.marked.chunk_by(|a, b| a.file == b.file).filter_map(|marked| {
+        let file = marked.first()?.file as usize;
+        Some((file, marked.iter().map(|marked| marked.position).collect::<Vec<_>>()))
+    });
+    let whole = plan.with_columns(metadata, None)?;
+    let mut rows = whole.execute_at(io, of_file.collect::<Vec<_>>());
+    while let Some(Located { file, batch, positions }) = rows.try_next().await? {
+        let by = |position: &i64| {
+            let at = outcome.marked.binary_search_by(|m| (m.file as usize, m.position).cmp(&(file, *position)));
+            at.ok().and_then(|at| outcome.marked.get(at)).map(|marked| marked.by)
+        };
+        let by: Vec<_> = positions.iter().filter_map(by).collect();
+        writer.write(marking.stored(&batch, &by)?).await?;
+    }
+    Ok(())
 }
 
 /// What removes rows of the table.
@@ -427,6 +528,8 @@ struct Removal<'a> {
     io: &'a FileIO,
     target: &'a Target,
     write: Write,
+    /// Where the rows that are there get marks: all files are written anew.
+    fills: Option<Marks>,
 }
 
 impl Removal<'_> {
@@ -449,6 +552,7 @@ impl Removal<'_> {
             // What would be empty, or hold next to nothing, is no file.
             let is_empty = gone.saturating_add(file.rows_deleted_max()) >= file.rows;
             let is_rewritten = match self.write {
+                _ if self.fills.is_some() => true,
                 Write::CopyOnWrite => true,
                 Write::MergeOnRead => is_empty,
                 Write::Auto => is_empty || share >= REWRITE_SHARE || file.delete_files().count() >= DELETE_FILES_MAX,
@@ -470,6 +574,11 @@ impl Removal<'_> {
             upserted.delete_files.extend(file);
         }
         drop(files);
+        if self.fills.is_some() {
+            let touched: BTreeSet<usize> = rewritten.iter().map(|(place, _)| *place).collect();
+            let others = (0..self.plan.files.len()).filter(|place| !touched.contains(place));
+            rewritten.extend(others.map(|place| (place, Vec::new())));
+        }
         if rewritten.is_empty() {
             return Ok(());
         }
@@ -483,7 +592,11 @@ impl Removal<'_> {
         }
         let mut kept = whole.execute_without(self.io, rewritten);
         while let Some(rows) = kept.try_next().await? {
-            writer.write(rows.batch).await?;
+            let batch = match &self.fills {
+                Some(marks) => marks.filled(rows.batch)?,
+                None => rows.batch,
+            };
+            writer.write(batch).await?;
         }
         upserted.removed.extend(removed);
         Ok(())
