@@ -49,6 +49,16 @@ struct Mode {
     settings: &'static str,
     /// What deletes do. Where there are several, one after the other, from fold to fold; the last of them to the end.
     deletes: &'static [&'static str],
+    shape: Shape,
+}
+
+/// What a history is like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Of few keys, in partitions.
+    Plain,
+    /// Of many keys in files that many folds take a few rows from.
+    ManyFolds,
 }
 
 const HARD: &[&str] = &["hard"];
@@ -59,17 +69,24 @@ const MERGE_ON_READ: &str =
 const COPY_ON_WRITE: &str =
     "mode = \"upsert\"\nprimary_key = [\"id\"]\norder_by = [\"version\"]\nwrite = \"copy-on-write\"";
 
-const MODES: [Mode; 10] = [
-    Mode { name: "append", settings: "mode = \"append\"", deletes: &[] },
-    Mode { name: "dedup", settings: "mode = \"dedup\"\nprimary_key = [\"id\"]", deletes: &[] },
-    Mode { name: "upsert_mor", settings: MERGE_ON_READ, deletes: HARD },
-    Mode { name: "upsert_cow", settings: COPY_ON_WRITE, deletes: HARD },
-    Mode { name: "upsert_auto", settings: UPSERT, deletes: HARD },
-    Mode { name: "upsert_soft_mor", settings: MERGE_ON_READ, deletes: SOFT },
-    Mode { name: "upsert_soft_cow", settings: COPY_ON_WRITE, deletes: SOFT },
-    Mode { name: "upsert_soft_auto", settings: UPSERT, deletes: SOFT },
-    Mode { name: "upsert_ignore", settings: MERGE_ON_READ, deletes: &["ignore"] },
-    Mode { name: "upsert_turned", settings: UPSERT, deletes: &["hard", "soft", "ignore", "hard", "soft"] },
+const MODES: [Mode; 12] = [
+    Mode { name: "append", settings: "mode = \"append\"", deletes: &[], shape: Shape::Plain },
+    Mode { name: "dedup", settings: "mode = \"dedup\"\nprimary_key = [\"id\"]", deletes: &[], shape: Shape::Plain },
+    Mode { name: "upsert_mor", settings: MERGE_ON_READ, deletes: HARD, shape: Shape::Plain },
+    Mode { name: "upsert_cow", settings: COPY_ON_WRITE, deletes: HARD, shape: Shape::Plain },
+    Mode { name: "upsert_auto", settings: UPSERT, deletes: HARD, shape: Shape::Plain },
+    Mode { name: "upsert_soft_mor", settings: MERGE_ON_READ, deletes: SOFT, shape: Shape::Plain },
+    Mode { name: "upsert_soft_cow", settings: COPY_ON_WRITE, deletes: SOFT, shape: Shape::Plain },
+    Mode { name: "upsert_soft_auto", settings: UPSERT, deletes: SOFT, shape: Shape::Plain },
+    Mode { name: "upsert_ignore", settings: MERGE_ON_READ, deletes: &["ignore"], shape: Shape::Plain },
+    Mode {
+        name: "upsert_turned",
+        settings: UPSERT,
+        deletes: &["hard", "soft", "ignore", "hard", "soft"],
+        shape: Shape::Plain,
+    },
+    Mode { name: "upsert_merged", settings: MERGE_ON_READ, deletes: HARD, shape: Shape::ManyFolds },
+    Mode { name: "upsert_merged_soft", settings: MERGE_ON_READ, deletes: SOFT, shape: Shape::ManyFolds },
 ];
 
 impl Mode {
@@ -184,13 +201,17 @@ impl World {
         let key = if mode.is_upsert() { "[key]\nformat = \"json\"\nframing = \"bare\"\n" } else { "" };
         let id = if key.is_empty() { "{ type = \"long\" }" } else { "{ from = \"@key.id\", type = \"long\" }" };
         let name = format!("h_{}_{seed}", mode.name);
+        let by = match mode.shape {
+            Shape::Plain => "partition_by = [\"day(at)\", \"bucket(3, id)\"]",
+            Shape::ManyFolds => "",
+        };
         let deletes = match mode.is_upsert() {
             true => format!("deletes = \"{}\"\n", mode.deletes_after(folds)),
             false => String::new(),
         };
         let text = format!(
             "[source]\ntopics = [\"orders\"]\nname = \"cluster\"\n{key}[value]\nformat = \"json\"\nframing = \"bare\"\n\
-             [table]\nname = \"db.{name}\"\n{}\n{deletes}partition_by = [\"day(at)\", \"bucket(3, id)\"]\n\
+             [table]\nname = \"db.{name}\"\n{}\n{deletes}{by}\n\
              [table.columns]\nid = {id}\nversion = {{ type = \"long\" }}\nat = {{ type = \"timestamptz\" }}\n\
              name = {{ type = \"string\" }}\n",
             mode.settings
@@ -238,13 +259,19 @@ impl World {
         let mut folds = 0;
         // Long enough for everything that deletes are to do.
         rounds += i64::try_from(mode.deletes.len().saturating_sub(1)).unwrap() * 2;
+        rounds += if mode.shape == Shape::ManyFolds { 10 } else { 0 };
         while rounds > 0 {
             rounds -= 1;
             let (ingest, fold) = (self.ingest(&pipeline, &id), self.fold(&pipeline, &id));
             let from = records.len();
-            for _ in 0..1 + below(40) {
+            let (keys, many) = match mode.shape {
+                Shape::Plain => (15, 1 + below(40)),
+                Shape::ManyFolds if from == 0 => (300, 400),
+                Shape::ManyFolds => (300, 1 + below(12)),
+            };
+            for _ in 0..many {
                 // A key has one partition; null is the key of records without one.
-                let id = below(15) - 1;
+                let id = below(keys) - 1;
                 let partition = usize::try_from(id.rem_euclid(2)).unwrap();
                 let offset = next[partition];
                 // Now and then an offset is a marker of a transaction.

@@ -30,7 +30,7 @@ use staging::record_columns;
 use table::data_file::{PartitionedWriter, Target};
 use table::delete_file;
 use table::fault::Fault;
-use table::scan::{self, KEYS_MAX, Keys, Located, Predicate, Request};
+use table::scan::{self, FileTask, KEYS_MAX, Keys, Located, Predicate, Request};
 use table::schema::Strings;
 use table::snapshot::NewFile;
 
@@ -44,10 +44,16 @@ use crate::marks::{Marking, Marks};
 use crate::ordered;
 use crate::rows::{Admitted, Rows, Run, runs_of};
 
-/// Where so much of a file's rows goes, `auto` writes the file anew: reading it costs less from then on, and is done once.
+/// Where so much of a file's rows goes, with those that were deleted before, `auto` writes the file anew: reading it costs less from
+/// then on, and is done once.
 const REWRITE_SHARE: f64 = 0.3;
 /// A file that this many delete files are about already is written anew by `auto`: each of them is a request for every reader.
 const DELETE_FILES_MAX: usize = 8;
+/// From so many delete files of its own on those of a data file are merged with the new one.
+const MERGED_FROM: usize = 4;
+/// A delete file is merged where it names at most so many times the rows that are merged without it: a large one is not written anew
+/// for a few rows, and the sizes of those that stay grow so fast that they are few.
+const MERGED_GROWTH: u64 = 4;
 /// Keys that are looked for one by one in partitions and bounds. More are looked for between the least and the greatest.
 const POINTS_MAX: usize = 64 * 1024;
 /// Delete files that are written at a time.
@@ -548,7 +554,7 @@ impl Removal<'_> {
             let Some(file) = self.plan.files.get(place) else { continue };
             let positions: Vec<i64> = of_file.iter().map(|(_, position)| *position).collect();
             let gone = positions.len() as u64;
-            let share = gone as f64 / file.rows.max(1) as f64;
+            let share = gone.saturating_add(file.rows_deleted_max()) as f64 / file.rows.max(1) as f64;
             // What would be empty, or hold next to nothing, is no file.
             let is_empty = gone.saturating_add(file.rows_deleted_max()) >= file.rows;
             let is_rewritten = match self.write {
@@ -566,12 +572,15 @@ impl Removal<'_> {
         let files = futures::stream::iter(by_delete_file).map(|(place, positions)| async move {
             let Some(file) = this.plan.files.get(place) else { return Ok(None) };
             let of = delete_file::Of { path: &file.path, spec: &file.spec, partition: &file.partition };
+            let (positions, merged) = merged(this.io, file, positions).await?;
             let written = delete_file::write(this.target, of, &positions).await?;
-            Ok::<_, Fault>(Some(NewFile { spec_id: file.spec.spec_id(), file: written }))
+            Ok::<_, Fault>(Some((NewFile { spec_id: file.spec.spec_id(), file: written }, merged)))
         });
         let mut files = files.buffered(DELETES_AT_ONCE);
-        while let Some(file) = files.try_next().await? {
-            upserted.delete_files.extend(file);
+        while let Some(written) = files.try_next().await? {
+            let Some((file, merged)) = written else { continue };
+            upserted.delete_files.push(file);
+            upserted.removed.extend(merged);
         }
         drop(files);
         if self.fills.is_some() {
@@ -603,6 +612,38 @@ impl Removal<'_> {
     }
 }
 
+/// Positions of a data file's rows that are to be deleted, with those of its delete files that go for it; and these files' paths.
+async fn merged(io: &FileIO, file: &FileTask, mut positions: Vec<i64>) -> Result<(Vec<i64>, Vec<String>), Fault> {
+    let mut gone = Vec::new();
+    for path in mergeable(positions.len() as u64, file.own_deletes().collect()) {
+        // What names rows of other files holds for them, too.
+        if let Some(rows) = file.deleted_by(io, path).await? {
+            positions.extend(rows);
+            gone.push(path.to_owned());
+        }
+    }
+    if !gone.is_empty() {
+        positions.sort_unstable();
+        positions.dedup();
+    }
+    Ok((positions, gone))
+}
+
+/// Which delete files of a data file (path, and how many rows it names) go with a new one of so many rows.
+fn mergeable(rows: u64, mut own: Vec<(&str, u64)>) -> Vec<&str> {
+    if own.len() < MERGED_FROM {
+        return Vec::new();
+    }
+    own.sort_by_key(|(_, rows)| *rows);
+    let mut all = rows;
+    let fits = |(_, rows): &(&str, u64)| {
+        let fits = *rows <= all.saturating_mul(MERGED_GROWTH);
+        all = all.saturating_add(*rows);
+        fits
+    };
+    own.into_iter().take_while(fits).map(|(path, _)| path).collect()
+}
+
 fn columns_of(columns: &[keys::Column], batch: &RecordBatch) -> Vec<ArrayRef> {
     columns.iter().filter_map(|column| batch.columns().get(column.place)).cloned().collect()
 }
@@ -620,4 +661,36 @@ fn origin_of(columns: &[ArrayRef]) -> Option<Origin> {
         // A row of the table does not say which of its record's it is.
         ordinals: Int32Array::from_value(0, rows),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delete_files_of_a_file_are_merged_from_some_on_and_large_ones_stay() {
+        let merged = |rows, own: &[u64]| {
+            let names: Vec<String> = own.iter().map(u64::to_string).collect();
+            let own = names.iter().map(String::as_str).zip(own.iter().copied()).collect();
+            mergeable(rows, own).into_iter().map(|name| name.parse::<u64>().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(merged(10, &[10, 10, 10]), [] as [u64; 0]);
+        assert_eq!(merged(10, &[10, 10, 10, 10]), [10, 10, 10, 10]);
+        assert_eq!(merged(10, &[1000, 10, 12, 11]), [10, 11, 12], "a large one is not written anew for a few rows");
+        assert_eq!(merged(100, &[1000, 10, 12, 11, 400]), [10, 11, 12, 400, 1000]);
+        assert_eq!(merged(1, &[100, 100, 100, 100]), [] as [u64; 0]);
+        // However long it goes on, few are left, and no row is written often.
+        let (mut files, mut written) = (Vec::<u64>::new(), 0);
+        for _ in 0..1000 {
+            let gone = merged(10, &files);
+            for rows in &gone {
+                files.remove(files.iter().position(|other| other == rows).unwrap());
+            }
+            files.push(10 + gone.iter().sum::<u64>());
+            written += files.last().unwrap();
+            assert!(files.len() <= 8, "{files:?}");
+        }
+        assert_eq!(files.iter().sum::<u64>(), 10_000);
+        assert!(written < 10_000 * 12, "{written} rows");
+    }
 }

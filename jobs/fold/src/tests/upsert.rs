@@ -275,6 +275,35 @@ async fn a_table_is_compared_once_a_fold_has_found_rows_of_a_key() {
     assert!(!world.fold().is_uncompared().await.unwrap());
 }
 
+/// A data file of which each fold replaces some rows is not about more and more delete files.
+#[tokio::test]
+async fn delete_files_are_merged() {
+    let world = world(14, &[], Write::MergeOnRead);
+    let mut log: Vec<Row> = (0..60).map(|n| (0, n, n, 0)).collect();
+    stage(&world, &log);
+    world.fold().run().await.unwrap();
+    let mut fewer = 0;
+    for fold in 0..12_i64 {
+        world.wait(1);
+        let offset = log.len() as i64;
+        // In a partition of their own.
+        let next: Vec<Row> = (0..3).map(|n| (0, offset + n, fold * 3 + n, 600 + fold * 60)).collect();
+        stage(&world, &next);
+        log.extend(&next);
+        let before = files(&world).await.1;
+        world.fold().run().await.unwrap();
+        let after = files(&world).await.1;
+        assert!(after <= 5, "{after} delete files");
+        fewer += u64::from(after < before);
+        assert_eq!(held(&world).await, defined(&log, false), "after {fold}");
+        let loaded = world.loaded().await;
+        let summary = &loaded.metadata.current_snapshot().unwrap().summary().additional_properties;
+        let gone: i64 = summary["total-position-deletes"].parse().unwrap();
+        assert_eq!(gone, (fold + 1) * 3, "each row is named once");
+    }
+    assert!(fewer > 1, "some were merged");
+}
+
 #[tokio::test]
 async fn rows_of_null_keys_may_be_refused() {
     let world = world(3, &[], Write::Auto);
