@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use iceberg::spec::Schema;
 use model::id::PipelineId;
 use pipeline::path;
-use pipeline::resolved::{MARK_COLUMNS, Pipeline, RECORD_COLUMNS, Table, TableName};
+use pipeline::resolved::{ColumnCase, MARK_COLUMNS, Pipeline, RECORD_COLUMNS, Table, TableName};
 use pipeline::types::Type;
 use staging::footer::{self, Footer};
 use table::schema::Column;
@@ -105,10 +105,11 @@ impl Binding {
         if self.is_fresh { None } else { self.id(source) }
     }
 
-    /// Whether a source that goes to a field differs from this one in case only.
-    pub(crate) fn respells(&self, id: i32, source: &str) -> bool {
-        let lower = source.to_lowercase();
-        self.of.iter().any(|(known, bound)| *bound == id && known.to_lowercase() == lower)
+    /// Whether a source that goes to a field differs from this one in case only, or so that the columns of both are spelled alike.
+    pub(crate) fn respells(&self, id: i32, source: &str, case: ColumnCase) -> bool {
+        let (lower, spelled) = (source.to_lowercase(), case.spell(source));
+        let is_it = |known: &str| known.to_lowercase() == lower || case.spell(known) == spelled;
+        self.of.iter().any(|(known, bound)| *bound == id && is_it(known))
     }
 
     /// From now on a source goes to a field. What went there before still does.
@@ -131,7 +132,12 @@ impl Binding {
 
 /// Whether a pipeline's file excludes a staged column.
 pub(crate) fn is_left_out(table: &Table, column: &footer::Column) -> bool {
-    let path = |text: &str| path::parse(text).unwrap_or_else(|_| vec![text.to_owned()]);
+    let path = |text: &str| {
+        // A header's name is as it is, in a source.
+        let part = ["@key.", "@header."].into_iter().find(|part| text.starts_with(part)).unwrap_or_default();
+        let rest = text.strip_prefix(part).unwrap_or_default();
+        (part, path::parse(rest).unwrap_or_else(|_| vec![rest.to_owned()]))
+    };
     !table.exclude.is_empty() && table.exclude.iter().any(|text| path(text) == path(&column.source_name))
 }
 

@@ -7,7 +7,7 @@
 //!
 //! A column is known by its source. One whose source is new is the column of a source that it was in earlier versions of
 //! the schema, or is in later ones ([`renames`]), where the table knows one of these; else the one of its name that nothing fills
-//! yet, or that a source fills which differs in case only; else it is new. What is inside a column is known by its name.
+//! yet, or that a source fills which is but spelled otherwise; else it is new. What is inside a column is known by its name.
 
 mod renames;
 mod stops;
@@ -365,7 +365,8 @@ impl<'a> Evolution<'a> {
             // A field that is but spelled otherwise now is the same where the columns of both are called alike.
             Some(field)
                 if field.name == column.name
-                    && (!self.binding.fills(field.id) || self.binding.respells(field.id, &column.source)) =>
+                    && (!self.binding.fills(field.id)
+                        || self.binding.respells(field.id, &column.source, self.table.column_case)) =>
             {
                 self.bind(column, staged, field.id)?;
                 Ok(Some(place))

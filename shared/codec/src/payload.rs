@@ -9,7 +9,7 @@ use pipeline::resolved::{ColumnCase, Pipeline};
 use prost_reflect::MessageDescriptor;
 
 use crate::columns::{Columns, Field};
-use crate::source::{self, Described};
+use crate::source::{self, Brought, Described};
 use crate::{Error, Rejected, avro, json, protobuf};
 
 /// A payload's schema.
@@ -193,17 +193,18 @@ impl Reader {
         }
     }
 
-    /// What payloads of this schema and of another version of it are read as: with the fields of both. Nothing where it is that
-    /// already. Fields that are found by their names are the same under another spelling of which `case` makes one column.
+    /// What payloads of this schema and of another version of it are read as: with the fields of both, or of the other's those that
+    /// are `brought`. Nothing where it is that already. Fields that are found by their names are the same under another spelling of which
+    /// `case` makes one column.
     #[must_use]
-    pub fn united(&self, version: &Schema, case: ColumnCase) -> Option<Self> {
+    pub(crate) fn united(&self, version: &Schema, case: ColumnCase, brought: &Brought) -> Option<Self> {
         match (self, version) {
             (Self::Protobuf { name, described }, Schema::Protobuf(message)) => {
-                let described = described.united(&message.describe())?;
+                let described = described.united(&message.describe(), brought)?;
                 Some(Self::Protobuf { name: name.clone(), described })
             }
-            (Self::Avro(own), Schema::Avro(other)) => own.united(other, case).map(Self::Avro),
-            (Self::Json(own), Schema::Json(other)) => own.united(other, case).map(Self::Json),
+            (Self::Avro(own), Schema::Avro(other)) => own.united(other, case, brought).map(Self::Avro),
+            (Self::Json(own), Schema::Json(other)) => own.united(other, case, brought).map(Self::Json),
             _ => None,
         }
     }

@@ -19,6 +19,15 @@ pub trait Described {
     fn misfits(&self, columns: &Columns) -> Vec<(usize, String)>;
 }
 
+/// Which of the fields that one version of a schema lacks are taken from another when both become one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Brought {
+    /// All.
+    All,
+    /// Those along these paths of what fields are found by, with everything in them. Types of what both have stay as they are.
+    Only(Vec<Vec<String>>),
+}
+
 /// A described schema.
 #[derive(Clone, Debug)]
 pub struct Schema {

@@ -305,6 +305,38 @@ pub enum ColumnCase {
     AsIs,
 }
 
+impl ColumnCase {
+    /// A source name as a column name.
+    #[must_use]
+    pub fn spell(self, name: &str) -> String {
+        match self {
+            Self::Lower => name.to_lowercase(),
+            Self::Snake => snake(name),
+            Self::AsIs => name.to_owned(),
+        }
+    }
+}
+
+/// `employeeId` and `EmployeeID` to `employee_id`, `HTTPServer2` to `http_server2`: a word starts at a capital that
+/// follows a small letter or a digit, and at the last capital of a run that a small letter follows.
+fn snake(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len() + 4);
+    let mut previous: Option<char> = None;
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c.is_uppercase() {
+            let after_word = previous.is_some_and(|p| p.is_lowercase() || p.is_numeric());
+            let before_word = previous.is_some_and(char::is_uppercase) && rest.peek().is_some_and(|n| n.is_lowercase());
+            if after_word || before_word {
+                folded.push('_');
+            }
+        }
+        folded.extend(c.to_lowercase());
+        previous = Some(c);
+    }
+    folded
+}
+
 /// Which Iceberg types a source type may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -398,7 +430,8 @@ pub struct Table {
     pub sort_by: Vec<SortField>,
     /// All fields, or the listed ones.
     pub fields: Fields,
-    /// Source fields left out, as `path::parse` reads them.
+    /// Source fields left out, as `path::parse` reads them; `@key.x`, a field of the key, and `@header.x` leave out what is staged
+    /// already.
     pub exclude: Vec<String>,
     /// Fields the schema does not know.
     pub unknown_fields: UnknownFields,
@@ -483,6 +516,11 @@ pub enum Pii {
 }
 
 impl Table {
+    /// The fields of the value that are left out, each with its place under `exclude`.
+    pub fn excluded_fields(&self) -> impl Iterator<Item = (usize, &String)> {
+        self.exclude.iter().enumerate().filter(|(_, path)| !path.starts_with('@'))
+    }
+
     /// The first column of the key that a record without a value need not have, so that it does not say which row it deletes: one
     /// that is made neither of records' keys nor of their topics and partitions.
     #[must_use]
@@ -735,3 +773,26 @@ pub const RECORD_COLUMNS: [(&str, Type, bool); 5] = [
     ("_kafka_timestamp", Type::Timestamptz, false),
     ("_ingested_at", Type::Timestamptz, true),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::ColumnCase;
+
+    #[test]
+    fn names_are_spelled_as_columns() {
+        let check = |name: &str, snake: &str, lower: &str| {
+            assert_eq!(ColumnCase::Snake.spell(name), snake);
+            assert_eq!(ColumnCase::Lower.spell(name), lower);
+            assert_eq!(ColumnCase::AsIs.spell(name), name);
+        };
+        check("employeeId", "employee_id", "employeeid");
+        check("EmployeeID", "employee_id", "employeeid");
+        check("HTTPServer2Name", "http_server2_name", "httpserver2name");
+        check("already_snake", "already_snake", "already_snake");
+        check("Mixed_Case", "mixed_case", "mixed_case");
+        check("ÅngströmLänge", "ångström_länge", "ångströmlänge");
+        check("", "", "");
+        // As a table knows a column.
+        check("value:userId", "value:user_id", "value:userid");
+    }
+}

@@ -212,6 +212,78 @@ async fn a_declared_column_takes_the_place_of_no_other_version_s_field() {
     assert_eq!((topic.rows(), outcome.records_with_unknown_fields), (vec!["0: id=b city=x".to_owned()], 1));
 }
 
+/// What the file names is not unknown, whichever version has it, and what a record's version lacks is null.
+#[tokio::test(start_paused = true)]
+async fn a_column_may_be_made_of_what_only_another_version_has() {
+    let check = async |format: &str, versions: [&str; 2], records: Vec<Value>, unknown: &str, path: &str| {
+        let table = format!("unknown_fields = \"{unknown}\"\n[table.columns]\nx = \"p.x\"\nn = \"p.n\"");
+        let topic = topic(format, &versions, &table).await;
+        let outcome = topic.handle(records).await.unwrap();
+        let (mut rest, mut rows) = ([String::new(), String::new()], vec![true, true]);
+        match unknown {
+            "rest" => rest = [" _rest={}".to_owned(), format!(" _rest={{{path}}}")],
+            "dead-letter" => rows[1] = false,
+            _ => {}
+        }
+        assert_eq!(outcome.records_with_unknown_fields, u64::from(unknown == "ignore"), "{format} {unknown}");
+        let all = [format!("0: id=a n=1{} x=NULL", rest[0]), format!("1: id=b n=NULL{} x=x", rest[1])];
+        let expected: Vec<&String> = all.iter().zip(&rows).filter(|(_, is_row)| **is_row).map(|(row, _)| row).collect();
+        if unknown == "dead-letter" {
+            assert_eq!(topic.dead(), [(1, Class::IncompatibleSchema)], "{format}");
+            assert!(topic.rows()[0].starts_with("0: id=a n=1"), "{format}");
+        } else {
+            assert_eq!(topic.rows().iter().collect::<Vec<_>>(), expected, "{format} {unknown}: {:?}", topic.letters());
+        }
+    };
+    for unknown in ["rest", "ignore", "dead-letter"] {
+        let newest = proto("message Order { string id = 1; P p = 2; } message P { int32 n = 1; }");
+        let older = proto("message Order { string id = 1; P p = 2; string y = 4; } message P { string x = 2; }");
+        let values = ["00 00000001 00 0a0161 12020801", "00 00000002 00 0a0162 1203120178 220179"];
+        check("protobuf", [&newest, &older], all(&values), unknown, "4: IgF5").await;
+
+        let p = |field: &str| {
+            let of = format!("{{\"type\": \"record\", \"name\": \"P\", \"fields\": [{field}]}}");
+            format!("{{\"name\": \"p\", \"type\": {of}}}")
+        };
+        let newest = record(&[&text("id"), &p("{\"name\": \"n\", \"type\": \"int\"}")]);
+        let older = record(&[&text("id"), &p(&text("x")), &text("y")]);
+        let values = ["00 00000001 0261 02", "00 00000002 0262 0278 0279"];
+        check("avro", [&newest, &older], all(&values), unknown, "y: \"y\"").await;
+
+        let of = |more: &str, members: &str| {
+            let p = format!("{{\"type\": \"object\", \"properties\": {{{members}}}}}");
+            object(&format!("\"id\": {{\"type\": \"string\"}}, \"p\": {p}{more}"))
+        };
+        let newest = of("", "\"n\": {\"type\": \"integer\"}");
+        let older = of(", \"y\": {\"type\": \"string\"}", "\"x\": {\"type\": \"string\"}");
+        let values =
+            texts(&[(1, "{\"id\":\"a\",\"p\":{\"n\":1}}"), (2, "{\"id\":\"b\",\"p\":{\"x\":\"x\"},\"y\":\"y\"}")]);
+        check("json", [&newest, &older], values, unknown, "y: \"y\"").await;
+    }
+}
+
+/// Also where that has no default for it, whatever becomes of fields that the schema does not know.
+#[tokio::test(start_paused = true)]
+async fn what_a_version_of_avro_lacks_is_null() {
+    let n = "{\"name\": \"n\", \"type\": \"int\"}";
+    let with_default = "{\"name\": \"d\", \"type\": \"int\", \"default\": 7}";
+    let (newest, older) = (record(&[&text("id"), n, with_default]), record(&[&text("id")]));
+    for unknown in ["add", "rest", "ignore", "dead-letter"] {
+        let rest = if unknown == "rest" { " _rest={}" } else { "" };
+        let unknown = format!("unknown_fields = \"{unknown}\"");
+        let topic = topic("avro", &[&newest, &older], &unknown).await;
+        let values = ["00 00000001 0261 02 04", "00 00000002 0262"];
+        topic.handle(all(&values)).await.unwrap();
+        let rows = [format!("0: id=a n=1 d=2{rest}"), format!("1: id=b n=NULL d=7{rest}")];
+        assert_eq!((topic.dead(), topic.rows()), (vec![], rows.to_vec()), "{unknown}");
+        // Where a value is asked for, its records are none.
+        let required = format!("{unknown}\n[table.columns]\nn = {{ from = \"n\", required = true }}");
+        let topic = self::topic("avro", &[&newest, &older], &required).await;
+        topic.handle(all(&values)).await.unwrap();
+        assert_eq!((topic.dead(), topic.rows().len()), (vec![(1, Class::MissingRequired)], 1), "{unknown}");
+    }
+}
+
 /// Who asks for a value has none of records whose version has no such field.
 #[tokio::test(start_paused = true)]
 async fn a_required_column_is_required_of_versions_that_lack_its_field() {

@@ -137,11 +137,21 @@ async fn a_field_that_was_renamed_twice_is_one_column() {
         ("registry/3.avsc", &third),
     ];
     for unknown in ["add", "ignore", "dead-letter"] {
-        let topic = Topic::of(&files, &avro(), &format!("unknown_fields = \"{unknown}\"")).await.unwrap();
-        topic.handle(all(&["00 00000001 0278", "00 00000003 027a", "00 00000002 0279"])).await.unwrap();
+        let unknown_fields = format!("unknown_fields = \"{unknown}\"");
+        let topic = Topic::of(&files, &avro(), &unknown_fields).await.unwrap();
+        let values = ["00 00000001 0278", "00 00000003 027a", "00 00000002 0279"];
+        topic.handle(all(&values)).await.unwrap();
         let rows = ["0: c=x", "1: c=z", "2: c=y"].map(str::to_owned).to_vec();
         assert_eq!((topic.dead(), topic.rows()), (vec![], rows), "{unknown}");
         assert_eq!(footer(&topic), ["c string value:c value:b,value:a"], "{unknown}");
+        for (own, name) in [(&first, "a"), (&second, "b")] {
+            let mut files = files;
+            files[0].1 = own;
+            let topic = Topic::of(&files, &avro(), &unknown_fields).await.unwrap();
+            topic.handle(all(&values)).await.unwrap();
+            let rows = ["x", "z", "y"].iter().zip(0..).map(|(value, n)| format!("{n}: {name}={value}")).collect();
+            assert_eq!((topic.dead(), topic.rows()), (vec![], rows), "{unknown} {name}");
+        }
     }
 }
 

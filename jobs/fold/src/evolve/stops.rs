@@ -87,9 +87,9 @@ pub(super) fn renamed_and_reused(table: &TableName, column: &footer::Column, oth
             column.name, column.source_name, other.source_name
         ),
         remedy: format!(
-            "give the new field a name that no field had before, or leave one of them out with `exclude = [\"{}\"]` under [table]; \
-             nothing staged is lost",
-            other.source_name
+            "give the new field a name that no field had before, or fold into a new table; with `exclude = [\"{}\"]` under [table] the \
+             column goes on as the new field's, behind the rows of the other; nothing staged is lost",
+            column.source_name
         ),
     }
 }

@@ -4,6 +4,7 @@ use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, ListArray, 
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::Fields;
 use iceberg::TableUpdate;
+use pipeline::resolved::ColumnCase;
 use testkit::catalog::faulty::FaultyCatalog;
 use testkit::store_faulty::{FaultyStore, Process, Rates};
 
@@ -529,6 +530,17 @@ async fn a_source_that_differs_in_case_only_is_the_same_where_the_column_is_call
         assert_eq!(columns(&world).await, ["userid string!"]);
         assert_eq!(values(&world, &["userid"]).await, ["a", "b", "c"]);
     }
+    // As the pipeline spells columns.
+    let mut snake = world(83);
+    let mut pipeline = snake.pipeline.as_ref().clone();
+    pipeline.table.column_case = ColumnCase::Snake;
+    snake.pipeline = Arc::new(pipeline);
+    for (first, source) in [(0, "userId"), (1, "user_id"), (2, "UserId")] {
+        stage(&snake, first, &[("user_id", source, "string", texts([source]))]);
+        assert!(changes(&snake).await.is_empty());
+        snake.wait(1);
+    }
+    assert_eq!(values(&snake, &["user_id"]).await, ["userId", "user_id", "UserId"]);
     // Another field under the name is another.
     let world = world(82);
     stage(&world, 0, &[("userid", "userId", "string", texts(["a"]))]);

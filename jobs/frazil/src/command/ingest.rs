@@ -118,7 +118,8 @@ pub(crate) fn failed(error: &ingest::Error) -> Failure {
             Some("let this account read the registry: see its block under `registries` in frazil.toml")
         }
         ingest::Error::Registries(e) if e.kind() == Kind::Corrupt => Some(
-            "see that its `url` in frazil.toml leads to a registry, and not to what stands before it; nothing was taken",
+            "see that its `url` in frazil.toml leads to a registry, and not to what stands before it; of a folder, mend the file that \
+             it names; nothing was taken",
         ),
         ingest::Error::Registry { .. } => Some("mend the registry's block under `registries` in frazil.toml"),
         ingest::Error::HandedOver { .. } => Some("have the mapping hand payloads over as they are: SOURCE"),

@@ -11,6 +11,7 @@ use super::schema::{Enum, Field, Logical, Name, Record, Schema, Shape, Type, unq
 use super::view::{self, View};
 use super::wire::Reader;
 use crate::naming::Spelled;
+use crate::source::Brought;
 
 impl Schema {
     /// This schema with the fields of another version that it lacks, at any depth, behind its own, null where a record has none. A
@@ -18,54 +19,106 @@ impl Schema {
     /// the earlier one as an alias. Numbers that are wider there are wider here, enums have the symbols of both, and what may be
     /// null in one may be. A name that is but spelled otherwise there, so that `case` would make one column of both, is the same. What
     /// is of another kind there stays as it is here. Nothing where that changes nothing.
-    pub(crate) fn united(&self, other: &Self, case: ColumnCase) -> Option<Self> {
-        // The other's types behind our own: whatever is new leads to them.
-        let shift = self.types.len();
-        let mut types = self.types.clone();
-        types.extend(other.types.iter().cloned().map(|mut of| {
-            moved(&mut of.shape, shift);
-            of
-        }));
-        let digest = format!("{}+{}", self.digest, other.digest);
-        let schema = Self { types, root: self.root, part: self.part, digest };
-        let mut uniter = Uniter { schema, case, open: Vec::new(), changed: false };
-        uniter.schema.root = uniter.join(self.root, shift + other.root);
-        let mut seen = HashSet::new();
-        while let Some((own, new)) = uniter.open.pop() {
-            if seen.insert((own, new)) {
-                uniter.merge(own, new);
-            }
-        }
+    pub(crate) fn united(&self, other: &Self, case: ColumnCase, brought: &Brought) -> Option<Self> {
+        let (uniter, _) = Uniter::of(self, other, case, brought);
         uniter.changed.then(|| uniter.finish())
     }
 
-    /// This schema with the earlier names, as aliases, that its fields have in other versions of it, the newest first: one names the field of the
-    /// version before it only, whose own aliases lead further. A name that some version has for another field leads no further.
-    pub(crate) fn knowing<'v>(&self, versions: impl Iterator<Item = &'v Self>) -> Self {
+    /// This schema with the earlier names, as aliases, that its fields have in other versions of it: one names the field of the
+    /// version before it only, whose own aliases lead further. A name that a version has for another field beside it is no earlier one.
+    pub(crate) fn knowing(&self, versions: &[&Self]) -> Self {
         let mut known = self.clone();
-        // Of each record, the names that are another field's.
-        let mut others: HashMap<usize, HashSet<String>> = HashMap::new();
-        for version in versions {
-            // Names that are but spelled otherwise are nobody's alias.
-            let Some(united) = known.united(version, ColumnCase::AsIs) else { continue };
-            for (id, of) in known.types.iter_mut().enumerate() {
-                let (Shape::Record(record), Shape::Record(with)) = (&mut of.shape, united.shape(id)) else { continue };
-                let others = others.entry(id).or_default();
-                others.extend(with.fields.iter().skip(record.fields.len()).map(|field| field.name.clone()));
-                let mut taken: HashSet<String> = others.clone();
-                taken.extend(record.fields.iter().flat_map(|f| std::iter::once(&f.name).chain(&f.aliases)).cloned());
-                let fields = record.fields.iter_mut().zip(&with.fields);
-                // What a later version calls it, that one says itself.
-                for (field, with) in fields.filter(|(field, with)| field.name == with.name) {
-                    for name in &with.aliases {
-                        if taken.insert(name.clone()) {
-                            field.aliases.push(name.clone());
+        // Most schemas have no aliases, and all would be looked through.
+        if !versions.iter().chain([&self]).any(|version| version.has_aliases()) {
+            return known;
+        }
+        // As far as aliases of aliases lead, whatever the order of the versions.
+        for _ in 0..RENAMES_MAX {
+            let (mut is_new, mut beside) = (false, HashMap::<(usize, usize), HashSet<String>>::new());
+            let mut earlier = Vec::new();
+            for version in versions {
+                for (id, of) in known.records_beside(version) {
+                    let (Shape::Record(record), Shape::Record(other)) = (known.shape(id), version.shape(of)) else {
+                        continue;
+                    };
+                    // Names that are but spelled otherwise are nobody's alias.
+                    let places = places(ColumnCase::AsIs, record, other);
+                    for (field, place) in (0..).zip(&places) {
+                        let Some((own, theirs)) =
+                            record.fields.get(field).zip(place.and_then(|place| other.fields.get(place)))
+                        else {
+                            continue;
+                        };
+                        let others = other.fields.iter().filter(|other| other.name != theirs.name);
+                        beside.entry((id, field)).or_default().extend(others.map(|other| other.name.clone()));
+                        // What a later version calls it, that one says itself.
+                        if !theirs.aliases.contains(&own.name) {
+                            let names = std::iter::once(&theirs.name).chain(&theirs.aliases);
+                            earlier.extend(names.map(|name| (id, field, name.clone())));
                         }
                     }
                 }
             }
+            for (id, field, name) in earlier {
+                let Some(Type { shape: Shape::Record(record), .. }) = known.types.get_mut(id) else { continue };
+                let is_taken = record.fields.iter().any(|f| f.name == name || f.aliases.contains(&name))
+                    || beside.get(&(id, field)).is_some_and(|names| names.contains(&name));
+                if !is_taken && let Some(field) = record.fields.get_mut(field) {
+                    field.aliases.push(name);
+                    is_new = true;
+                }
+            }
+            if !is_new {
+                break;
+            }
         }
         known
+    }
+
+    /// The records of both that are one: where ours stand, and the other's.
+    fn records_beside(&self, other: &Self) -> Vec<(usize, usize)> {
+        let shift = self.types.len();
+        let (uniter, pairs) = Uniter::of(self, other, ColumnCase::AsIs, &Brought::All);
+        let pairs = pairs.into_iter().filter(|(own, new)| uniter.is_same(*own, *new));
+        let pairs = pairs.into_iter().filter_map(|(own, new)| Some((own, new.checked_sub(shift)?)));
+        let mut pairs: Vec<(usize, usize)> = pairs.filter(|(own, _)| *own < shift).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
+    /// Whether it says of a field what it was called before.
+    fn has_aliases(&self) -> bool {
+        self.types.iter().any(|of| match &of.shape {
+            Shape::Record(record) => record.fields.iter().any(|field| !field.aliases.is_empty()),
+            _ => false,
+        })
+    }
+
+    /// The fields along paths of names, each by its record and its name there.
+    fn along(&self, paths: &[Vec<String>]) -> impl Iterator<Item = (usize, String)> {
+        paths.iter().flat_map(move |path| {
+            let (mut of, mut found) = (self.root, Vec::new());
+            for name in path {
+                let mut record = self.behind_null(of);
+                // A column may be made of what is in the elements of a list.
+                while let Shape::Array(items) = self.shape(record) {
+                    record = self.behind_null(*items);
+                }
+                let Shape::Record(Record { fields, .. }) = self.shape(record) else { break };
+                let Some(field) = fields.iter().find(|field| field.name == *name) else { break };
+                found.push((record, name.clone()));
+                of = field.of;
+            }
+            found
+        })
+    }
+
+    /// The type that values are which are not null, where it is one.
+    fn behind_null(&self, of: usize) -> usize {
+        match view::of(self, of) {
+            (_, View::One(one)) => one,
+            _ => of,
+        }
     }
 
     /// This schema without these fields of the payload's record.
@@ -94,12 +147,76 @@ fn moved(shape: &mut Shape, by: usize) {
 struct Uniter {
     schema: Schema,
     case: ColumnCase,
+    /// The only fields that are taken from the other, where not all are: by their records and names.
+    brought: Option<HashSet<(usize, String)>>,
     /// Pairs of types that are to be merged: ours, and the other's.
     open: Vec<(usize, usize)>,
     changed: bool,
 }
 
+/// Renames of one field: more are not looked for.
+const RENAMES_MAX: usize = 64;
+
+/// The field of the other record that each of ours is.
+fn places(case: ColumnCase, record: &Record, other: &Record) -> Vec<Option<usize>> {
+    // By name first: an alias takes none that another field has the name of.
+    let named = |name: &String| other.fields.iter().position(|field| field.name == *name);
+    let mut places: Vec<Option<usize>> = record.fields.iter().map(|field| named(&field.name)).collect();
+    for (field, place) in record.fields.iter().zip(0..) {
+        if places.get(place) != Some(&None) {
+            continue;
+        }
+        let renamed = |(at, theirs): (usize, &Field)| {
+            let is_it = theirs.aliases.contains(&field.name) || field.aliases.contains(&theirs.name);
+            (is_it && !places.contains(&Some(at))).then_some(at)
+        };
+        if let Some(at) = other.fields.iter().enumerate().find_map(renamed)
+            && let Some(place) = places.get_mut(place)
+        {
+            *place = Some(at);
+        }
+    }
+    let theirs = Spelled::of(case, other.fields.iter().map(|field| field.name.as_str()));
+    let ours = Spelled::of(case, record.fields.iter().map(|field| field.name.as_str()));
+    for (field, at) in record.fields.iter().zip(0..) {
+        if places.get(at) == Some(&None)
+            && ours.find(&field.name).is_some()
+            && let Some(found) = theirs.find(&field.name).filter(|found| !places.contains(&Some(*found)))
+            && let Some(place) = places.get_mut(at)
+        {
+            *place = Some(found);
+        }
+    }
+    places
+}
+
 impl Uniter {
+    /// Both versions as one, and the types of both that became one: ours, and the other's behind all of ours.
+    fn of(own: &Schema, other: &Schema, case: ColumnCase, brought: &Brought) -> (Self, HashSet<(usize, usize)>) {
+        // The other's types behind our own: whatever is new leads to them.
+        let shift = own.types.len();
+        let mut types = own.types.clone();
+        types.extend(other.types.iter().cloned().map(|mut of| {
+            moved(&mut of.shape, shift);
+            of
+        }));
+        let digest = format!("{}+{}", own.digest, other.digest);
+        let schema = Schema { types, root: own.root, part: own.part, digest };
+        let brought = match brought {
+            Brought::All => None,
+            Brought::Only(paths) => Some(other.along(paths).map(|(record, name)| (shift + record, name)).collect()),
+        };
+        let mut uniter = Uniter { schema, case, brought, open: Vec::new(), changed: false };
+        uniter.schema.root = uniter.join(own.root, shift + other.root);
+        let mut seen = HashSet::new();
+        while let Some((own, new)) = uniter.open.pop() {
+            if seen.insert((own, new)) {
+                uniter.merge(own, new);
+            }
+        }
+        (uniter, seen)
+    }
+
     fn shape(&self, id: usize) -> &Shape {
         self.schema.shape(id)
     }
@@ -121,13 +238,16 @@ impl Uniter {
                     match branches.iter().find(|branch| self.is_same(**branch, *other)) {
                         Some(branch) => self.open.push((*branch, *other)),
                         // A second type would make a struct of the column.
-                        None if self.several(&branches) && !matches!(self.shape(*other), Shape::Null) => {
+                        None if self.is_whole()
+                            && self.several(&branches)
+                            && !matches!(self.shape(*other), Shape::Null) =>
+                        {
                             self.extend(own, *other);
                         }
                         None => {}
                     }
                 }
-                if self.null_of(&others).is_some() && self.null_of(&branches).is_none() {
+                if self.is_whole() && self.null_of(&others).is_some() && self.null_of(&branches).is_none() {
                     let null = self.add(Shape::Null);
                     self.extend(own, null);
                 }
@@ -145,11 +265,11 @@ impl Uniter {
                     self.open.push((own, *other));
                 }
                 match self.null_of(&others) {
-                    Some(_) => self.optional(own),
-                    None => own,
+                    Some(_) if self.is_whole() => self.optional(own),
+                    _ => own,
                 }
             }
-            (_, Shape::Null) => self.optional(own),
+            (_, Shape::Null) if self.is_whole() => self.optional(own),
             _ => {
                 self.open.push((own, new));
                 own
@@ -205,10 +325,10 @@ impl Uniter {
         }
         match (self.shape(own).clone(), self.shape(new).clone()) {
             (Shape::Record(record), Shape::Record(other)) => {
-                let record = self.record(record, &other);
+                let record = self.record(record, &other, new);
                 self.set(own, Shape::Record(record));
             }
-            (Shape::Enum(values), Shape::Enum(others)) => {
+            (Shape::Enum(values), Shape::Enum(others)) if self.is_whole() => {
                 let more: Vec<String> =
                     others.symbols.into_iter().filter(|symbol| !values.symbols.contains(symbol)).collect();
                 if !more.is_empty() {
@@ -225,8 +345,14 @@ impl Uniter {
                 let joined = self.join(values, others);
                 self.set(own, Shape::Map(joined));
             }
-            _ => self.widen(own, new),
+            _ if self.is_whole() => self.widen(own, new),
+            _ => {}
         }
+    }
+
+    /// Whether our types become those of both: where but some fields are taken, values are still what ours say.
+    const fn is_whole(&self) -> bool {
+        self.brought.is_none()
     }
 
     /// A number of more digits.
@@ -254,35 +380,9 @@ impl Uniter {
         }
     }
 
-    fn record(&mut self, mut record: Record, other: &Record) -> Record {
-        // By name first: an alias takes none that another field has the name of.
-        let named = |name: &String| other.fields.iter().position(|field| field.name == *name);
-        let mut places: Vec<Option<usize>> = record.fields.iter().map(|field| named(&field.name)).collect();
-        for (field, place) in record.fields.iter().zip(0..) {
-            if places.get(place) != Some(&None) {
-                continue;
-            }
-            let renamed = |(at, theirs): (usize, &Field)| {
-                let is_it = theirs.aliases.contains(&field.name) || field.aliases.contains(&theirs.name);
-                (is_it && !places.contains(&Some(at))).then_some(at)
-            };
-            if let Some(at) = other.fields.iter().enumerate().find_map(renamed)
-                && let Some(place) = places.get_mut(place)
-            {
-                *place = Some(at);
-            }
-        }
-        let theirs = Spelled::of(self.case, other.fields.iter().map(|field| field.name.as_str()));
-        let ours = Spelled::of(self.case, record.fields.iter().map(|field| field.name.as_str()));
-        for (field, at) in record.fields.iter().zip(0..) {
-            if places.get(at) == Some(&None)
-                && ours.find(&field.name).is_some()
-                && let Some(found) = theirs.find(&field.name).filter(|found| !places.contains(&Some(*found)))
-                && let Some(place) = places.get_mut(at)
-            {
-                *place = Some(found);
-            }
-        }
+    /// One of our records with what the other's has more, which is the type `new`.
+    fn record(&mut self, mut record: Record, other: &Record, new: usize) -> Record {
+        let places = places(self.case, &record, other);
         for (field, place) in record.fields.iter_mut().zip(&places) {
             match place.and_then(|place| other.fields.get(place)) {
                 Some(theirs) => {
@@ -300,6 +400,9 @@ impl Uniter {
             }
         }
         for (_, theirs) in other.fields.iter().enumerate().filter(|(at, _)| !places.contains(&Some(*at))) {
+            if self.brought.as_ref().is_some_and(|only| !only.contains(&(new, theirs.name.clone()))) {
+                continue;
+            }
             self.changed = true;
             let of = self.optional(theirs.of);
             record.fields.push(Field { of, default: Some(Ok(self.null(of))), ..theirs.clone() });

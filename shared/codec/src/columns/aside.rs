@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use pipeline::path;
-use pipeline::resolved::{Fields, From, Table};
+use pipeline::resolved::{Fields, From, Pii, Table};
 
 use super::{Columns, split};
-use crate::source::{Described, ROOT};
+use crate::source::{Described, ROOT, Schema};
 
 /// The fields, by their paths, that are in no column because one is made of another field of the same record: `fields = "all"` leaves the
 /// rest of such a record out. None is named that the file excludes, or drops.
@@ -17,13 +17,14 @@ pub fn left_aside<S: Described + ?Sized>(source: &S, table: &Table, columns: &Co
     }
     let schema = source.describe();
     let ids = |source: &str| split(source).and_then(|(path, _)| path::parse(path).ok());
-    let made_of: Vec<Vec<String>> = columns.columns.iter().filter_map(|column| ids(&column.source)).collect();
+    let made_of = columns.columns.iter().filter_map(|column| ids(&column.source));
     let excluded = table.exclude.iter().filter_map(|text| path::parse(text).ok());
     let dropped = table.columns.iter().filter_map(|column| match &column.from {
         From::Path(path) => Some(path.clone()),
         _ => None,
     });
     let known: BTreeSet<Vec<String>> = excluded.chain(dropped).collect();
+    let made_of: Vec<Vec<String>> = made_of.chain(elsewhere(&schema, table)).collect();
     let mut left = BTreeSet::new();
     for path in &made_of {
         let (mut record, mut names, mut around) = (ROOT, Vec::new(), Vec::new());
@@ -46,6 +47,26 @@ pub fn left_aside<S: Described + ?Sized>(source: &S, table: &Table, columns: &Co
         }
     }
     left.into_iter().collect()
+}
+
+/// The beginnings, by what fields are found by, of declared paths that go on in other versions of the schema only; behind them stands what
+/// finds nothing.
+fn elsewhere(schema: &Schema, table: &Table) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for declaration in table.columns.iter().filter(|declaration| declaration.pii != Some(Pii::Drop)) {
+        let From::Path(path) = &declaration.from else { continue };
+        let (mut record, mut ids) = (ROOT, Vec::new());
+        for name in path {
+            let Some(field) = schema.record(record).fields.iter().find(|field| field.name == *name) else {
+                ids.push(String::new());
+                found.push(std::mem::take(&mut ids));
+                break;
+            };
+            ids.push(field.id.clone());
+            record = field.value.inside().unwrap_or(usize::MAX);
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -76,5 +97,14 @@ mod tests {
         check(&["p.a", "p.q"], &[], &["p.b"]);
         check(&["p.q.c"], &[], &["p.a", "p.b", "p.q.d"]);
         check(&["p.a", "p.b", "p.q.c"], &["p.q.d"], &[]);
+        // What only another version has makes columns there, and leaves as much out here.
+        let older =
+            schema::from_text(&[("m.proto", &text.replace("string c = 1;", "string c = 1; string e = 3;"))], "M");
+        let own = crate::columns::Own::new(message.clone().into(), vec![(1, older.unwrap().into())]);
+        let mut table = table();
+        declare(&mut table, "e", path("p.q.e"), None);
+        let columns = plan(&own, &table).unwrap();
+        assert_eq!(columns.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), ["id"]);
+        assert_eq!(left_aside(&own, &table, &columns), ["p.a", "p.b", "p.q.c", "p.q.d"]);
     }
 }

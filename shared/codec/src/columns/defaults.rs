@@ -37,8 +37,12 @@ pub(super) struct Defaults {
 }
 
 impl Defaults {
-    pub(super) fn new(case: ColumnCase, types: Types, excluded: &[String]) -> Self {
-        let excluded = excluded.iter().enumerate().map(|(n, path)| Excluded {
+    pub(super) fn new<'p>(
+        case: ColumnCase,
+        types: Types,
+        excluded: impl IntoIterator<Item = (usize, &'p String)>,
+    ) -> Self {
+        let excluded = excluded.into_iter().map(|(n, path)| Excluded {
             path: segments(path),
             applied: false,
             place: format!("table.exclude[{n}]"),

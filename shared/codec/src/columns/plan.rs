@@ -123,7 +123,7 @@ fn plan_of(
     table: &Table,
     laid_out_by: &BTreeSet<&str>,
 ) -> Result<Columns, Vec<Fault>> {
-    let defaults = Defaults::new(table.column_case, table.types, &table.exclude);
+    let defaults = Defaults::new(table.column_case, table.types, table.excluded_fields());
     let rest = source.rest;
     let source = spelled(source, table.column_case);
     let mut planner = Planner::new(source, table, laid_out_by, defaults);
@@ -165,10 +165,10 @@ fn plan_of(
 /// # Errors
 /// What is wrong with the path, or with the field.
 pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Result<Plain, String> {
-    let defaults = Defaults::new(table.column_case, table.types, &[]);
+    let defaults = Defaults::new(table.column_case, table.types, []);
     let none = BTreeSet::new();
     let planner = Planner::new(spelled(source, table.column_case), table, &none, defaults);
-    let (fields, _) = planner.resolve(path)?;
+    let (fields, _) = planner.meant(path)?;
     let source_name = path::text(&planner.source.names(&fields));
     if planner.comparable(&fields).is_none() {
         return Err(format!("`{source_name}` is not a string, an enum, a whole number or a boolean"));
@@ -183,6 +183,27 @@ pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Res
     };
     let is_personal = table.columns.iter().filter(of).any(|declaration| declaration.pii.is_some());
     Ok(Plain { field: Field { source: planner.source_of(&fields), source_name }, is_personal })
+}
+
+/// The fields of a version that columns are declared of and that the pipeline's own schema lacks, as paths of what they are found by.
+pub(super) fn only_of(version: &Schema, own: &Schema, pipeline: &resolved::Pipeline) -> Vec<Vec<String>> {
+    let (none, mut found) = (BTreeSet::new(), Vec::new());
+    for table in std::iter::once(&pipeline.table).chain(pipeline.tables.values()) {
+        let planner = |schema: &Schema| {
+            let defaults = Defaults::new(table.column_case, table.types, []);
+            Planner::new(spelled(schema.clone(), table.column_case), table, &none, defaults)
+        };
+        let (own, version) = (planner(own), planner(version));
+        for declaration in &table.columns {
+            let From::Path(path) = &declaration.from else { continue };
+            if own.resolve(path).is_err()
+                && let Ok((fields, _)) = version.resolve(path)
+            {
+                found.push(fields.iter().map(|at| version.source.field(*at).id.clone()).collect());
+            }
+        }
+    }
+    found
 }
 
 /// See [`plain_field`].
@@ -246,9 +267,17 @@ impl<'a> Planner<'a> {
         let mut listed = Vec::new();
         let (others, here): (Vec<_>, Vec<_>) =
             table.columns.iter().partition(|declaration| self.is_of_another(declaration));
-        for declaration in others.into_iter().filter(|declaration| declaration.required) {
-            if let From::Path(path) = &declaration.from {
+        for declaration in others {
+            let From::Path(path) = &declaration.from else { continue };
+            if declaration.required {
                 self.absent.push(path::text(path));
+            }
+            // What is around it in other versions is no column there, so it is none here.
+            if let [first, _, ..] = path.as_slice()
+                && declaration.pii != Some(Pii::Drop)
+                && let Ok(at) = self.find(ROOT, first)
+            {
+                declared.entry(Some(at.field)).or_default();
             }
         }
         let (dropped, kept): (Vec<_>, Vec<_>) =
@@ -298,7 +327,7 @@ impl<'a> Planner<'a> {
 
     /// The paths to what the file leaves out or says is personal, by all names that known versions have for them.
     fn withheld(&self) -> Withheld {
-        let excluded = self.table.exclude.iter().map(|text| segments(text)).collect::<Vec<_>>();
+        let excluded = self.table.excluded_fields().map(|(_, text)| segments(text)).collect::<Vec<_>>();
         let personal = self.table.columns.iter().filter(|column| column.pii.is_some());
         let personal = personal.filter_map(|column| match &column.from {
             From::Path(path) => Some(path.as_slice()),
@@ -312,7 +341,7 @@ impl<'a> Planner<'a> {
     /// The repeated field of which each element becomes a row, with the fields that lead to it.
     fn exploded(&mut self, path: &[String]) -> Option<Vec<At>> {
         const PLACE: &str = "value.explode";
-        match self.resolve(path) {
+        match self.meant(path) {
             Ok((fields, _)) if fields.last().is_some_and(|at| self.source.field(*at).value.is_list()) => Some(fields),
             Ok(_) => {
                 self.fault(
@@ -480,7 +509,7 @@ impl<'a> Planner<'a> {
                 (None, source.clone(), source, declaration.data_type.clone()?)
             }
             From::Path(path) => {
-                let (fields, around) = match self.resolve(path) {
+                let (fields, around) = match self.meant(path) {
                     Ok(found) => found,
                     Err(message) => {
                         self.fault(&place, message);
@@ -550,7 +579,7 @@ impl<'a> Planner<'a> {
         self.resolve(path).is_err()
             && self.source.versions.iter().any(|version| {
                 let (none, table) = (BTreeSet::new(), self.table);
-                let defaults = Defaults::new(table.column_case, table.types, &[]);
+                let defaults = Defaults::new(table.column_case, table.types, []);
                 Planner::new(version.clone(), table, &none, defaults).resolve(path).is_ok()
             })
     }
@@ -659,7 +688,7 @@ impl<'a> Planner<'a> {
     /// The filter on a field, its values as the texts that a column of strings would hold.
     fn filter(&mut self, filter: &resolved::Filter) -> Option<Filter> {
         const PLACE: &str = "value.filter";
-        let fields = match self.resolve(&filter.field) {
+        let fields = match self.meant(&filter.field) {
             Ok((fields, _)) => fields,
             Err(message) => {
                 self.fault(PLACE, message);
@@ -716,6 +745,33 @@ impl<'a> Planner<'a> {
                 ColumnCase::AsIs => "as-is",
             };
             self.misdeclared(place, format!("column_case is \"{case}\": write `{folded}`, or set it to \"as-is\""));
+        }
+    }
+
+    /// [`Planner::resolve`], where no field could be meant that had one of the names before. By numbers two such fields are told apart
+    /// for ever; by names what was made of the one is taken for the other's, unless the file says something of that one, too.
+    fn meant(&self, path: &[String]) -> Result<(Vec<At>, Vec<usize>), String> {
+        let (fields, records) = self.resolve(path)?;
+        if fields.iter().any(|at| self.source.field(*at).id != self.source.field(*at).name) {
+            return Ok((fields, records));
+        }
+        let own = self.source.names(&fields);
+        let was = matching(&self.source, path, |field, name| field.name == *name || field.was(name));
+        let excluded = self.table.excluded_fields().filter_map(|(_, text)| self.found(&segments(text)));
+        let declared = self.table.columns.iter().filter_map(|declaration| match &declaration.from {
+            From::Path(path) => self.found(path),
+            _ => None,
+        });
+        let said: Vec<Vec<String>> = excluded.chain(declared).collect();
+        match was.into_iter().find(|other| *other != own && !said.iter().any(|path| other.starts_with(path))) {
+            Some(other) => Err(format!(
+                "`{0}` was `{1}` in another version of the {2}, and another field is called so now: declare or exclude `{0}`, too, so \
+                 that the name means but one of them",
+                path::text(&other),
+                path::text(path),
+                self.source.noun,
+            )),
+            None => Ok((fields, records)),
         }
     }
 
@@ -790,7 +846,13 @@ impl<'a> Planner<'a> {
             let (own, place) = (self.found(written), format!("table.columns.{}", column.name));
             let (same, all): (Vec<_>, Vec<_>) =
                 self.ever_called(written).into_iter().partition(|path| Some(path) == own.as_ref());
-            others.extend(all.into_iter().map(|path| (path, place.clone())));
+            // Of those that are declared themselves the file says what becomes of them.
+            let is_declared = |path: &Vec<String>| {
+                let of =
+                    |from: &From| matches!(from, From::Path(written) if self.found(written).as_ref() == Some(path));
+                self.table.columns.iter().any(|other| of(&other.from))
+            };
+            others.extend(all.into_iter().filter(|path| !is_declared(path)).map(|path| (path, place.clone())));
             // No column can be made of it, and what it lies in would be one.
             if self.resolve(written).is_err() {
                 others.extend(same.iter().map(|path| (path.clone(), place.clone())));

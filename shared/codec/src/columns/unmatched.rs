@@ -38,7 +38,7 @@ pub fn unmatched<S: Described + ?Sized>(source: &S, table: &Table) -> Vec<Unmatc
             nearest: versions.iter().find_map(|version| nearest(version, &path)),
         })
     };
-    table.exclude.iter().enumerate().filter_map(of).collect()
+    table.excluded_fields().filter_map(of).collect()
 }
 
 /// The path that a version has and that is nearest to one which it has not.

@@ -11,12 +11,12 @@ use pipeline::resolved::{ColumnCase, Pipeline, UnknownFields};
 use pipeline::types::{Field, Type};
 
 use super::arrangement::Arrangement;
-use super::plan::clashes;
+use super::plan::{clashes, only_of};
 use super::{Column, Columns, Fault, Tables, former_sources, plan_tables};
 use crate::naming::fold;
 use crate::payload::{Reader, Schema};
-use crate::source::{self, Described, ROOT};
-use crate::{Class, Rejected};
+use crate::source::{self, Brought, Described, ROOT};
+use crate::{Class, Rejected, avro};
 
 /// A pipeline's own schema, with the other versions of it that a registry lists, the newest first.
 #[derive(Clone, Debug)]
@@ -34,13 +34,7 @@ impl Own {
     #[must_use]
     pub fn new(schema: Schema, versions: Vec<(u32, Schema)>) -> Self {
         let reader = match &schema {
-            Schema::Avro(own) => {
-                let versions = versions.iter().filter_map(|(_, version)| match version {
-                    Schema::Avro(version) => Some(version),
-                    _ => None,
-                });
-                Reader::Avro(own.knowing(versions))
-            }
+            Schema::Avro(own) => Reader::Avro(own.knowing(&avro_of(versions.iter().map(|(_, version)| version)))),
             other => other.reader(),
         };
         Self { schema, versions, reader }
@@ -52,10 +46,31 @@ impl Own {
         Self::new(schema, Vec::new())
     }
 
+    /// A version with the earlier names, as aliases, that its fields have in the listed ones.
+    fn telling(&self, version: &Schema) -> Schema {
+        match version {
+            Schema::Avro(version) => {
+                let all = std::iter::once(&self.schema).chain(self.versions.iter().map(|(_, version)| version));
+                let mut others = avro_of(all);
+                others.retain(|other| other.digest() != version.digest());
+                Schema::Avro(version.knowing(&others))
+            }
+            other => other.clone(),
+        }
+    }
+
     /// The listed versions as they are described.
     fn listed(&self) -> Vec<source::Schema> {
         self.versions.iter().map(|(_, version)| version.describe()).collect()
     }
+}
+
+fn avro_of<'v>(versions: impl Iterator<Item = &'v Schema>) -> Vec<&'v avro::Schema> {
+    let avro = |version: &'v Schema| match version {
+        Schema::Avro(version) => Some(version),
+        _ => None,
+    };
+    versions.filter_map(avro).collect()
 }
 
 /// A schema with the names that its fields have in other versions; those that are but spelled otherwise each pipeline learns by itself.
@@ -134,8 +149,7 @@ pub struct Versions {
 const JUDGED_MAX: usize = 2000;
 
 impl Versions {
-    /// Over the tables that were planned for a pipeline's own schema. Its listed versions are judged where the pipeline adds the
-    /// columns of unknown fields.
+    /// Over the tables that were planned for a pipeline's own schema, and its listed versions.
     #[must_use]
     pub fn new(pipeline: &Pipeline, own: Own, tables: Tables) -> Self {
         let reading = Arc::new(Reading::new(own.reader.clone(), tables, Vec::new()));
@@ -143,11 +157,9 @@ impl Versions {
         let listed = own.listed();
         let known = told(reading.reader.describe(), listed.iter());
         let mut versions = Self { all: United::of(&reading), reading, judged, listed, known, own };
-        if pipeline.table.unknown_fields == UnknownFields::Add {
-            for (_, version) in versions.own.versions.clone() {
-                // What can't be read is nobody's fault as long as nothing is written with it.
-                drop(versions.judge(pipeline, &version));
-            }
+        for (_, version) in versions.own.versions.clone() {
+            // What can't be read is nobody's fault as long as nothing is written with it.
+            drop(versions.judge(pipeline, &version));
         }
         versions
     }
@@ -233,10 +245,14 @@ impl Versions {
     }
 
     fn reading_of(&self, pipeline: &Pipeline, version: &Schema) -> Result<Arc<Reading>, Rejected> {
-        let (described, case) = (version.describe(), pipeline.table.column_case);
-        let adds = pipeline.table.unknown_fields == UnknownFields::Add;
-        let united = if adds { self.reading.reader.united(version, case) } else { None };
-        let mut reader = match united {
+        let (told, case) = (self.own.telling(version), pipeline.table.column_case);
+        let described = told.describe();
+        let brought = match pipeline.table.unknown_fields {
+            UnknownFields::Add => Brought::All,
+            // What the file names is not unknown, whichever version has it.
+            _ => Brought::Only(only_of(&described, &self.known, pipeline)),
+        };
+        let mut reader = match self.reading.reader.united(&told, case, &brought) {
             Some(reader) => reader,
             // What it calls a field may be what the file leaves out.
             None if self.known.clone().learn(&described, case) => self.reading.reader.clone(),

@@ -7,6 +7,7 @@ use pipeline::types::Type;
 
 use super::schema::{Field, Schema, Shape, Single};
 use crate::naming::Spelled;
+use crate::source::Brought;
 
 impl Schema {
     /// This schema with the members of another version that it lacks, at any depth, behind its own. A member that one of them
@@ -14,7 +15,7 @@ impl Schema {
     /// texts are those of both. A name that is but spelled otherwise there, so that `case` would make one column of both, is the same.
     /// What is of another kind there stays as it is here. Nothing where that changes nothing, or where the pipeline's columns are all
     /// there is.
-    pub(crate) fn united(&self, other: &Self, case: ColumnCase) -> Option<Self> {
+    pub(crate) fn united(&self, other: &Self, case: ColumnCase, brought: &Brought) -> Option<Self> {
         if self.declared {
             return None;
         }
@@ -29,6 +30,10 @@ impl Schema {
             }
             shape
         }));
+        let only: Option<HashSet<(usize, String)>> = match brought {
+            Brought::All => None,
+            Brought::Only(paths) => Some(other.along(paths).map(|(object, name)| (shift + object, name)).collect()),
+        };
         let (mut open, mut seen, mut changed) = (vec![(self.root, other.root + shift)], HashSet::new(), false);
         let mut ours = HashMap::new();
         while let Some((own, new)) = open.pop() {
@@ -50,6 +55,7 @@ impl Schema {
                                 open.push((field.of, other.of));
                                 field.optional |= other.optional;
                             }
+                            None if only.as_ref().is_some_and(|only| !only.contains(&(new, other.name.clone()))) => {}
                             None => {
                                 met.insert(object.fields.len());
                                 object.fields.push(Field { optional: true, ..other });
@@ -64,7 +70,9 @@ impl Schema {
                 (Some(Shape::Map(own)), Shape::Map(new)) | (Some(Shape::Array(own)), Shape::Array(new)) => {
                     open.push((*own, new));
                 }
-                (Some(Shape::Single(single)), Shape::Single(theirs)) => changed |= widen(single, theirs),
+                (Some(Shape::Single(single)), Shape::Single(theirs)) if only.is_none() => {
+                    changed |= widen(single, theirs)
+                }
                 _ => {}
             }
         }
@@ -79,6 +87,24 @@ impl Schema {
         }
         let digest = format!("{}+{}", self.digest, other.digest);
         changed.then(|| Self { shapes, digest, ..self.clone() })
+    }
+
+    /// The members along paths of names, each by its object and its name there.
+    fn along(&self, paths: &[Vec<String>]) -> impl Iterator<Item = (usize, String)> {
+        paths.iter().flat_map(move |path| {
+            let (mut of, mut found) = (self.root, Vec::new());
+            for name in path {
+                // A column may be made of what is in the elements of a list.
+                while let Some(Shape::Array(items)) = self.shapes.get(of) {
+                    of = *items;
+                }
+                let Some(Shape::Object(object)) = self.shapes.get(of) else { break };
+                let Some(field) = object.fields.iter().find(|field| field.name == *name) else { break };
+                found.push((of, name.clone()));
+                of = field.of;
+            }
+            found
+        })
     }
 
     /// This schema without these members of the payload's object.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use pipeline::resolved::ColumnCase;
 use pipeline::types::Type;
 
-use super::{Comparable, Field, Kind, ROOT, Schema, Single, Value};
+use super::{Brought, Comparable, Field, Kind, ROOT, Schema, Single, Value};
 use crate::naming::Spelled;
 
 /// More records than this are no schema's: each version that is united may bring its own.
@@ -14,7 +14,7 @@ const RECORDS_MAX: usize = 100_000;
 impl Schema {
     /// This schema with the fields of another version that it lacks, at any depth, behind its own; numbers that are wider there are
     /// wider here. What is of another kind there stays as it is here. Nothing where that changes nothing.
-    pub(crate) fn united(&self, other: &Self) -> Option<Self> {
+    pub(crate) fn united(&self, other: &Self, brought: &Brought) -> Option<Self> {
         if self.records.len() + other.records.len() > RECORDS_MAX {
             return None;
         }
@@ -24,6 +24,10 @@ impl Schema {
             record.fields.iter_mut().for_each(|field| moved(&mut field.value, shift));
             record
         }));
+        let only: Option<HashSet<(usize, String)>> = match brought {
+            Brought::All => None,
+            Brought::Only(paths) => Some(other.along(paths).map(|(record, id)| (shift + record, id)).collect()),
+        };
         let mut changed = false;
         let mut open = vec![(ROOT, shift + ROOT)];
         let mut seen = HashSet::new();
@@ -35,7 +39,8 @@ impl Schema {
             let Some(record) = united.records.get_mut(own) else { continue };
             for field in theirs {
                 match record.fields.iter_mut().find(|known| known.id == field.id) {
-                    Some(known) => changed |= widened(&mut known.value, &field.value, &mut open),
+                    Some(known) => changed |= widened(&mut known.value, &field.value, only.is_none(), &mut open),
+                    None if only.as_ref().is_some_and(|only| !only.contains(&(new, field.id.clone()))) => {}
                     None => {
                         changed = true;
                         record.fields.push(field);
@@ -44,6 +49,19 @@ impl Schema {
             }
         }
         changed.then_some(united)
+    }
+
+    /// The fields along paths, each by its record and what it is found by there.
+    fn along(&self, paths: &[Vec<String>]) -> impl Iterator<Item = (usize, String)> {
+        paths.iter().flat_map(move |path| {
+            let (mut record, mut found) = (ROOT, Vec::new());
+            for id in path {
+                let Some(field) = self.record(record).fields.iter().find(|field| field.id == *id) else { break };
+                found.push((record, id.clone()));
+                record = field.value.inside().unwrap_or(usize::MAX);
+            }
+            found
+        })
     }
 }
 
@@ -99,15 +117,15 @@ fn moved(value: &mut Value, by: usize) {
     }
 }
 
-/// Whether a value takes more than before, once it takes the other's, too. Records in both are left in `open`.
-fn widened(own: &mut Value, other: &Value, open: &mut Vec<(usize, usize)>) -> bool {
+/// Whether a value takes more than before, once it takes the other's, too, if it is to. Records in both are left in `open`.
+fn widened(own: &mut Value, other: &Value, widens: bool, open: &mut Vec<(usize, usize)>) -> bool {
     match (&mut own.kind, &other.kind) {
         (Kind::Record(own), Kind::Record(other)) | (Kind::Map(own), Kind::Map(other)) => {
             open.push((*own, *other));
             false
         }
-        (Kind::List(own), Kind::List(other)) => widened(own, other, open),
-        (Kind::Single(own), Kind::Single(other)) if own.within.is_none() && other.within.is_none() => {
+        (Kind::List(own), Kind::List(other)) => widened(own, other, widens, open),
+        (Kind::Single(own), Kind::Single(other)) if widens && own.within.is_none() && other.within.is_none() => {
             let mut changed = false;
             if let (Some(Comparable::Enum(own)), Some(Comparable::Enum(other))) =
                 (&mut own.comparable, &other.comparable)

@@ -7,7 +7,7 @@ use crate::fault::code;
 use crate::name;
 use crate::nearest::nearest;
 use crate::partition;
-use crate::path;
+use crate::path::{self, Wrong};
 use crate::quantity;
 use crate::reader::{Reader, Text};
 use crate::resolved::{
@@ -349,15 +349,23 @@ fn exclude<'t>(reader: &mut Reader<'t>, section: Section<'t>, columns: &[ColumnD
     let mut seen = BTreeSet::new();
     let mut exclude = Vec::new();
     for text in reader.texts(section, "exclude") {
-        let path = match path::parse(&text.value) {
+        // Of columns that were made of keys and headers what is staged can be left out.
+        let part = ["@key.", "@header."].into_iter().find(|part| text.value.starts_with(part)).unwrap_or_default();
+        let path = match path::parse(text.value.strip_prefix(part).unwrap_or_default()) {
             Ok(path) => path,
             Err(wrong) => {
-                reader.wrong(&text, &wrong);
+                reader.wrong(&text, &Wrong { at: wrong.at + part.len(), ..wrong });
                 continue;
             }
         };
-        let written = path::text(&path);
-        if let Some(column) = columns.iter().find(|c| matches!(&c.from, From::Path(from) if *from == path)) {
+        let written = format!("{part}{}", path::text(&path));
+        let is_made_of_it = |column: &&ColumnDeclaration| match &column.from {
+            From::Path(from) => part.is_empty() && *from == path,
+            From::KeyField(from) => part == "@key." && *from == path,
+            From::Header(name) => part == "@header." && path == [name.as_str()],
+            From::Key | From::Record(_) => false,
+        };
+        if let Some(column) = columns.iter().find(is_made_of_it) {
             let message = format!("`{written}` is left out here, and the column `{}` is made from it", column.name);
             reader.fault(text.at, code::INVALID, message);
         } else if !seen.insert(written.clone()) {

@@ -657,6 +657,16 @@ fn columns_are_checked() {
             "3:31 invalid unexpected text after the path",
         ],
     );
+    // What is staged of a column that is declared no more.
+    table("exclude = [\"@key.x\", \"@header.x\", \"x\"]", &[]);
+    table(
+        "exclude = [\"@key.id\", \"@header.id\", \"@topic\", \"@key.a b\"]\n[table.columns]\nx = \"@header.id\"\nid = \"id\"",
+        &[
+            "3:23 invalid the column `x` is made from it",
+            "3:37 invalid a path",
+            "3:47 invalid unexpected text after the path",
+        ],
+    );
 }
 
 #[test]

@@ -235,7 +235,15 @@ fn what_is_hidden_stays_so_whatever_is_called_so_now() {
     table.exclude.clear();
     declare(&mut table, "ssn", path("ssn"), None);
     table.columns[0].pii = Some(Pii::Last4);
+    let faults = plan(&reused, &table).unwrap_err();
+    assert!(faults.len() == 1 && faults[0].message.contains("exclude `social`, too"), "{faults:?}");
+    table.exclude = vec!["social".to_owned()];
     assert_eq!(described(&plan(&reused, &table).unwrap()), ["ssn string value:ssn|last4", "id long value:id"]);
+    table.exclude.clear();
+    declare(&mut table, "social", path("social"), None);
+    table.columns[1].pii = Some(Pii::Hash);
+    let both = ["social string value:social|hash", "ssn string value:ssn|last4", "id long value:id"];
+    assert_eq!(described(&plan(&reused, &table).unwrap()), both);
     // Of another version, which brings it back; `columns::unmatched` tells of slips.
     let without = record("id: \"long\"; name: \"string\"");
     table.columns.clear();

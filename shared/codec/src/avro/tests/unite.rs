@@ -11,7 +11,7 @@ use super::*;
 fn names_are_known_over_several_versions() {
     let check = |own: &str, versions: &[&str], written: &str, expected: &str| {
         let versions: Vec<Schema> = versions.iter().map(|version| record(version)).collect();
-        let known = record(own).knowing(versions.iter());
+        let known = record(own).knowing(&versions.iter().collect::<Vec<_>>());
         assert_eq!(known.digest(), record(own).digest());
         check_read(&record(written), &known, "02", expected);
     };
@@ -28,20 +28,24 @@ fn names_are_known_over_several_versions() {
     check(&field("c", ", \"aliases\": [\"b\"]"), &[&second, &first], &first, "r={c:1}");
 }
 use crate::columns::former_sources;
+use crate::source::Brought;
 use crate::testing::Random;
 use crate::testing::cells;
 
 /// The columns of both, and the rows that their payloads make: ours, then the other's.
 fn check(own: &str, other: &str, columns: &[&str], payloads: [&str; 2], expected: [&str; 2]) {
     let versions = [own, other].map(record);
-    let united = versions[0].united(&versions[1], ColumnCase::AsIs).expect("it brings something");
+    let united = versions[0].united(&versions[1], ColumnCase::AsIs, &Brought::All).expect("it brings something");
     let planned = plan(&united, &iceberg()).unwrap();
     let types: Vec<String> =
         planned.columns.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
     assert_eq!(types, columns, "{own} and {other}");
     for ((version, payload), expected) in versions.iter().zip(payloads).zip(expected) {
         check_read(version, &united, payload, expected);
-        assert!(united.united(version, ColumnCase::AsIs).is_none(), "{own} and {other}: nothing is new any more");
+        assert!(
+            united.united(version, ColumnCase::AsIs, &Brought::All).is_none(),
+            "{own} and {other}: nothing is new any more"
+        );
     }
 }
 
@@ -145,7 +149,7 @@ fn what_is_of_another_kind_stays_and_its_values_are_refused() {
     let check = |own: &str, other: &str, payload: &str, path: &str| {
         let (own, other) =
             (record(&format!("{own}; n: \"int\"")), record(&format!("{other}; n: \"int\"; new: \"int\"")));
-        let united = own.united(&other, ColumnCase::AsIs).unwrap();
+        let united = own.united(&other, ColumnCase::AsIs, &Brought::All).unwrap();
         let types = |schema: &Schema| plan(schema, &iceberg()).unwrap().columns[0].data_type.clone();
         assert_eq!(types(&united), types(&own));
         refused(&other, &united, payload, Class::IncompatibleSchema, path);
@@ -167,7 +171,7 @@ fn a_rename_is_followed_from_either_version() {
     let (first, second) = ("name: \"string\"; n: \"int\"", "n: \"int\"; label: \"string\" | \"aliases\": [\"name\"]");
     let versions = [first, second].map(record);
     for (own, other) in [(0, 1), (1, 0)] {
-        let united = versions[own].united(&versions[other], ColumnCase::AsIs);
+        let united = versions[own].united(&versions[other], ColumnCase::AsIs, &Brought::All);
         let united = united.as_ref().unwrap_or(&versions[own]);
         let columns = plan(united, &iceberg()).unwrap();
         let former = former_sources(united, &columns);
@@ -179,8 +183,8 @@ fn a_rename_is_followed_from_either_version() {
     }
     // Neither is the other's field: an alias takes none whose name another has.
     let both = record("label: \"string\" | \"aliases\": [\"name\"]; name: \"string\"");
-    assert!(both.united(&both, ColumnCase::AsIs).is_none());
-    let united = record("name: \"string\"").united(&both, ColumnCase::AsIs).unwrap();
+    assert!(both.united(&both, ColumnCase::AsIs, &Brought::All).is_none());
+    let united = record("name: \"string\"").united(&both, ColumnCase::AsIs, &Brought::All).unwrap();
     assert_eq!(plan(&united, &iceberg()).unwrap().columns.len(), 2);
 }
 
@@ -191,7 +195,7 @@ fn a_default_that_is_none_any_more_is_used_by_nobody() {
     let (a, b) = ("{\"name\": \"a\", \"type\": \"int\"}", "{\"name\": \"b\", \"type\": \"int\"}");
     let own = record(&format!("r: {} | \"default\": {{\"a\": 1}}; n: \"int\"", inner(a)));
     let other = record(&format!("r: {}; n: \"int\"", inner(&format!("{a}, {b}"))));
-    let united = own.united(&other, ColumnCase::AsIs).unwrap();
+    let united = own.united(&other, ColumnCase::AsIs, &Brought::All).unwrap();
     refused(&record("n: \"int\""), &united, "02", Class::IncompatibleSchema, "r");
     check_read(&own, &united, "04 02", "r={a:2,b:NULL} n=1");
 }
@@ -207,7 +211,7 @@ proptest! {
         let version = generate::reader(&kind, &mut random);
         let schemas = [&kind, &version].map(|kind| schema(&generate::text(kind, true).to_string()));
         for (own, other) in [(&schemas[0], &schemas[1]), (&schemas[1], &schemas[0])] {
-            let Some(united) = own.united(other, ColumnCase::AsIs) else { continue };
+            let Some(united) = own.united(other, ColumnCase::AsIs, &Brought::All) else { continue };
             let (Ok(before), Ok(after)) = (plan(own, &iceberg()), plan(&united, &iceberg())) else { continue };
             let former = former_sources(&united, &after);
             let decoder = |reader, columns| Decoder::new(&schemas[0], reader, columns).unwrap();

@@ -57,8 +57,10 @@ fn judge(pipeline: &Pipeline, listed: &[Schema], met: &[usize]) -> (Vec<usize>, 
         }
     }
     let column = |column: &Column| {
-        let former =
-            united.former.get(&column.source).map_or(String::new(), |former| format!(" ({})", former.join(" ")));
+        let former = united.former.get(&column.source).map_or(String::new(), |former| {
+            let former: std::collections::BTreeSet<&str> = former.iter().map(String::as_str).collect();
+            format!(" ({})", former.into_iter().collect::<Vec<_>>().join(" "))
+        });
         format!("{} {} {}{former}", column.name, column.data_type, column.source)
     };
     refused.sort_unstable();
@@ -149,7 +151,17 @@ fn a_name_that_two_fields_of_protobuf_have_in_turn_is_the_newers() {
 fn a_field_that_the_newest_lacks_is_one_column_under_all_its_names() {
     let (id, a) = (field("id", "\"long\""), "{\"name\": \"a\", \"type\": \"string\"}");
     let listed = [avro(&[&id]), avro(&[&id, &renamed("c", "b")]), avro(&[&id, &renamed("b", "a")]), avro(&[&id, a])];
-    check(&pipeline("avro", ""), &listed, &[], &["c string value:c (value:b value:a)", "id long value:id"]);
+    check(&pipeline("avro", ""), &listed, &[], &["c string value:c (value:a value:b)", "id long value:id"]);
+    // So is one that the pipeline's own version has under the oldest of them.
+    let versions = [avro(&[&id, a]), avro(&[&id, &renamed("b", "a")]), avro(&[&id, &renamed("c", "b")])];
+    let mut newest_first = versions.clone();
+    newest_first[1..].reverse();
+    for listed in [versions, newest_first] {
+        check(&pipeline("avro", ""), &listed, &[], &["a string value:c (value:a value:b)", "id long value:id"]);
+        let hashed = pipeline("avro", "[table.columns]\nh = { from = \"a\", pii = \"last4\" }");
+        let column = "h string value:c|last4 (value:a|last4 value:b|last4)";
+        check(&hashed, &listed, &[], &[column, "id long value:id"]);
+    }
 }
 
 /// What the table is laid out by keeps its name, under which the table has it.
@@ -186,6 +198,61 @@ fn settings_hold_for_a_field_that_was_renamed() {
     let reused = proto("string id = 1; string key = 2;");
     let columns = ["id string value:1", "key string value:2"];
     check(&pipeline("protobuf", "sort_by = [\"key\"]"), &[reused, proto("string key = 1;")], &[], &columns);
+}
+
+/// `b` was `a`, `c` is `b`, and then another field is called `a`: names alone can't tell of which of them the file speaks.
+#[test]
+fn a_name_that_two_fields_of_avro_had_in_turn_means_but_one_of_them() {
+    let (id, a) = (field("id", "\"long\""), "{\"name\": \"a\", \"type\": \"string\"}");
+    let c = renamed("c", "b");
+    let newest = avro(&[&id, &c, a]);
+    let before = [avro(&[&id, &c]), avro(&[&id, &renamed("b", "a")]), avro(&[&id, a])];
+    let listed: Vec<Schema> = std::iter::once(newest.clone()).chain(before.iter().cloned()).collect();
+    let hashed = "a = { pii = \"last4\" }";
+    let declared = |lines: &str| pipeline("avro", &format!("[table.columns]\n{lines}"));
+    let faults = |pipeline: &Pipeline| {
+        let own = Own::new(listed[0].clone(), (1..).zip(listed.iter().cloned()).collect());
+        let faults = plan_tables(&own, pipeline).unwrap_err();
+        assert!(faults.iter().all(|fault| fault.message.contains("`c` was `a` in another version")), "{faults:?}");
+        faults.iter().map(|fault| fault.place.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(faults(&declared(hashed)), ["table.columns.a"]);
+    assert_eq!(faults(&declared("x = \"a\"")), ["table.columns.x"]);
+    assert_eq!(faults(&pipeline("avro", "[value.filter]\nfield = \"a\"\nin = [\"x\"]")), ["value.filter"]);
+    // The file says what becomes of both.
+    let columns = ["a string value:a|last4", "c string value:c (value:a value:b)", "id long value:id"];
+    check(&declared(&format!("{hashed}\nc = \"c\"")), &listed, &[], &columns);
+    let excluded = pipeline("avro", &format!("exclude = [\"c\"]\n[table.columns]\n{hashed}"));
+    check(&excluded, &listed, &[], &["a string value:a|last4", "id long value:id"]);
+    // Where the pipeline reads as before the name was used again, it is the renamed field's, and versions that have but the name are not
+    // read.
+    let older = [before[0].clone(), newest, before[1].clone(), before[2].clone()];
+    check(
+        &declared(hashed),
+        &older,
+        &[1, 3],
+        &["a string value:c|last4 (value:a|last4 value:b|last4)", "id long value:id"],
+    );
+}
+
+/// A column of what lies in a record is in the place of the record's own, in versions that lack it, too.
+#[test]
+fn what_is_around_a_declared_field_is_no_column_in_any_version() {
+    let within = |fields: &str| proto(&format!("int64 id = 1; P p = 2; message P {{ {fields} }}"));
+    let listed = [within("string n = 2;"), within("string ssn = 1; string n = 2;")];
+    for unknown in ["add", "rest", "ignore"] {
+        let declared =
+            |line: &str| pipeline("protobuf", &format!("unknown_fields = \"{unknown}\"\n[table.columns]\n{line}"));
+        let rest = if unknown == "rest" { &["_rest map<string, string> @rest"][..] } else { &[] };
+        let columns = |all: &[&'static str]| [rest, all].concat();
+        let hashed = "h = { from = \"p.ssn\", pii = \"last4\" }";
+        check(&declared(hashed), &listed, &[], &columns(&["h string value:2.1|last4", "id long value:1"]));
+        let both = format!("{hashed}\nn = \"p.n\"");
+        let all = columns(&["h string value:2.1|last4", "id long value:1", "n string value:2.2"]);
+        check(&declared(&both), &listed, &[], &all);
+        let dropped = "h = { from = \"p.ssn\", pii = \"drop\" }";
+        check(&declared(dropped), &listed, &[], &columns(&["id long value:1", "p struct<n: string> value:2"]));
+    }
 }
 
 /// What is left out in one version is so under every name that another tells.

@@ -6,6 +6,7 @@ use super::*;
 use crate::Error;
 use crate::json::schema::load;
 use crate::schema::{Import, Kind, Registered};
+use crate::source::Brought;
 
 /// Columns as `name type`.
 fn columns(schema: &Schema) -> Vec<String> {
@@ -242,7 +243,7 @@ fn two_versions_are_united() {
             "xs": {"items": {"properties": {"q": {"enum": ["B", "A"]}, "n": {"type": "integer"}}}}, "r": {"$ref": "#"},
             "o": {"properties": {"p": {"type": "string"}, "deep": {"properties": {"r": {"$ref": "#"}, "z": {"type": "number"}}}}}}}"##,
     );
-    let united = own.united(&other, ColumnCase::AsIs).unwrap();
+    let united = own.united(&other, ColumnCase::AsIs, &Brought::All).unwrap();
     assert_eq!(
         columns(&united),
         [
@@ -260,5 +261,8 @@ fn two_versions_are_united() {
         "{\"a\":9007199254740993,\"xs\":[{\"q\":\"B\",\"n\":1}],\"o\":{\"deep\":{\"z\":1}}}",
         "a=9007199254740993 o={p:NULL,deep:{r:NULL,z:1.0}} xs=[{q:\"B\",n:1}] k=NULL r=NULL b=true",
     );
-    assert!(united.united(&own, ColumnCase::AsIs).is_none() && own.united(&own, ColumnCase::AsIs).is_none());
+    assert!(
+        united.united(&own, ColumnCase::AsIs, &Brought::All).is_none()
+            && own.united(&own, ColumnCase::AsIs, &Brought::All).is_none()
+    );
 }

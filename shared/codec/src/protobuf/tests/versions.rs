@@ -9,7 +9,7 @@ use super::generate::{self, Random};
 use super::*;
 use crate::Error;
 use crate::columns::tests::{declare, path};
-use crate::source::{Described as _, Schema as Described};
+use crate::source::{Brought, Described as _, Schema as Described};
 
 /// A row of the reader's columns from a writer's payload.
 fn read(reader: &MessageDescriptor, table: &Table, writer: &MessageDescriptor, payload: &str) -> Result<String, Error> {
@@ -236,11 +236,11 @@ proptest! {
             let like = if writer == &one { &other } else { writer };
             judge(writer, &reader.describe(), &columns, &payloads(writer, like, &mut random));
             // Of both together nothing is lacking.
-            if let Some(united) = reader.describe().united(&writer.describe()) {
+            if let Some(united) = reader.describe().united(&writer.describe(), &Brought::All) {
                 let both = crate::payload::Reader::Protobuf { name: "M".to_owned(), described: united.clone() };
                 let Ok(columns) = columns::plan(&both, &table()) else { continue };
                 judge(writer, &united, &columns, &payloads(writer, like, &mut random));
-                prop_assert!(united.united(&writer.describe()).is_none());
+                prop_assert!(united.united(&writer.describe(), &Brought::All).is_none());
             }
         }
     }
