@@ -528,12 +528,16 @@ impl Fold {
     /// Refuses a table that rows can't be compared with, before anything is written, in a dry run too.
     fn compares(&self, written: &State, intake: &Intake, evolved: &Evolved) -> Result<(), Error> {
         let table = &self.pipeline.table;
-        if table.mode != Mode::Upsert {
+        if table.mode == Mode::Append {
             return Ok(());
         }
         let target = Target::new(&written.loaded.metadata, &[], self.io.clone(), Arc::clone(&self.ids));
         let target = target.map_err(|source| Error::table(table.name.to_string(), source))?;
-        Upserts::new(table, &target, &evolved.binding, intake, &written.ledger, false).map(drop)
+        match table.mode {
+            Mode::Append => Ok(()),
+            Mode::Dedup => Candidates::new(table, &target, &evolved.binding, intake).map(drop),
+            Mode::Upsert => Upserts::new(table, &target, &evolved.binding, intake, &written.ledger, false).map(drop),
+        }
     }
 
     /// Leaves in an intake what the budget allows. Gives how many objects wait, and the table's undelivered offsets where they

@@ -151,6 +151,40 @@ async fn what_is_deleted_softly_stays_and_is_marked_by_the_records_time() {
     }
 }
 
+/// A record that had been a dead letter comes after all, and a later one has deleted its key.
+#[tokio::test]
+async fn what_comes_below_what_is_settled_stays_deleted() {
+    for deletes in [Deletes::Hard, Deletes::Soft] {
+        let world = deleting(world(15, &[], Write::Auto), deletes);
+        stage(&world, &[(0, 0, 1, 10)]);
+        world.stage(&["0:1:d"]);
+        stage(&world, &[(0, 2, 1, DELETE), (0, 3, 2, 20)]);
+        assert_eq!(world.fold().run().await.unwrap().tables[0].dead_letters, 1);
+        world.wait(1);
+        stage(&world, &[(0, 1, 1, 50)]);
+        let report = world.fold().run().await.unwrap();
+        assert_eq!((report.tables[0].superseded, report.tables[0].rows_added), (1, 0), "{deletes:?}");
+        match deletes {
+            Deletes::Soft => {
+                let rows = [(1, Some(10), 2, Some(true), Some(2000)), (2, Some(20), 3, Some(false), None)];
+                assert_eq!(marked(&world).await, rows);
+            }
+            _ => assert_eq!(held(&world).await, [(2, 20, 0, 3)]),
+        }
+    }
+    // A delete that comes after all, where rows that came after it may have lost to what it deletes.
+    let world = deleting(world(16, &["at"], Write::Auto), Deletes::Soft);
+    stage(&world, &[(0, 0, 1, 10)]);
+    world.stage(&["0:1:d"]);
+    stage(&world, &[(0, 2, 1, 5)]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, &[(0, 1, 1, DELETE)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!(report.tables[0].dead_letters, 1);
+    assert_eq!(marked(&world).await, [(1, Some(10), 0, Some(false), None)]);
+}
+
 #[tokio::test]
 async fn rows_that_are_there_get_their_marks_with_the_columns() {
     for write in [Write::Auto, Write::MergeOnRead, Write::CopyOnWrite] {
