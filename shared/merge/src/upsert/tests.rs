@@ -415,7 +415,7 @@ proptest! {
             table = fold(SOFT, is_ordered, &[one[b..to_b].to_vec(), zero[a..to_a].to_vec()], &table);
             (a, b) = (to_a, to_b);
         }
-        let whole = fold(SOFT, is_ordered, &[log.clone()], &[]);
+        let whole = fold(SOFT, is_ordered, std::slice::from_ref(&log), &[]);
         // Which values a deleted row was left with is not told by its place.
         let told = |table: &[Held]| -> BTreeMap<Option<i64>, (Option<Plain>, Option<Plain>)> {
             by_key(table).into_iter().map(|(key, held)| (key, (held.by.is_none().then_some(held.row), held.by))).collect()
