@@ -451,7 +451,7 @@ impl Fold {
         let mut plan = plan(&state.ledger, &undelivered, &intake);
         let evolved = self.evolved(&state, &intake, &plan)?;
         let written = evolved.of(&state)?;
-        if !plan.is_empty() {
+        if self.has_rows(&intake, &plan) {
             self.compares(&written, &intake, &evolved)?;
         }
         if plan.is_empty() || self.settings.dry_run {
@@ -517,12 +517,18 @@ impl Fold {
         let objects = speaks.map(|(found, _)| (found.key.as_str(), &found.footer));
         let objects = objects.filter(|(_, footer)| footer.table(&name).is_some());
         let evolved = evolve(&self.pipeline.table, metadata, &binding, objects)?;
-        let mut entering = intake.objects.iter().zip(&plan.judgement.admitted);
         // Rows that are there get their marks in the commit that has some for them: where rows enter.
-        match entering.any(|(found, admitted)| !admitted.is_empty() && found.footer.table(&name).is_some()) {
+        match self.has_rows(intake, plan) {
             true => marks::follow(&self.pipeline.table, metadata, evolved),
             false => Ok(evolved),
         }
+    }
+
+    /// Whether an object has rows for the table that a plan admits.
+    fn has_rows(&self, intake: &Intake, plan: &Plan) -> bool {
+        let name = self.pipeline.table.name.to_string();
+        let mut entering = intake.objects.iter().zip(&plan.judgement.admitted);
+        entering.any(|(found, admitted)| !admitted.is_empty() && found.footer.table(&name).is_some())
     }
 
     /// Refuses a table that rows can't be compared with, before anything is written, in a dry run too.
