@@ -24,12 +24,13 @@ struct Case {
     table: &'static str,
     columns: &'static str,
     steps: Vec<Step>,
-    /// Rows as `id|region or at|value`, in order.
+    /// Rows as `id|region or at|value`, in order; with `|whether it is marked` where the table has marks, and when.
     rows: &'static [&'static str],
     dead_letters: u64,
 }
 
 const UPSERT: &str = "mode = \"upsert\"\nprimary_key = [\"id\"]";
+const SOFT: &str = "mode = \"upsert\"\nprimary_key = [\"id\"]\ndeletes = \"soft\"";
 const BY_ID: &str = "id = { from = \"@key.id\", type = \"long\" }\nv = { type = \"string\" }";
 
 const fn row(key: &'static str, value: &'static str) -> (Option<&'static str>, Option<&'static str>) {
@@ -166,6 +167,86 @@ fn cases() -> Vec<Case> {
             rows: &["7||x"],
             dead_letters: 0,
         },
+        Case {
+            name: "deletes_that_mark",
+            table: SOFT,
+            columns: BY_ID,
+            steps: vec![
+                Step::Event(vec![row(r#"{"id":7}"#, r#"{"v":"x"}"#), row(r#"{"id":8}"#, r#"{"v":"y"}"#)]),
+                Step::Fold,
+                // One of a key that has no row, one twice, and one of a key that comes back.
+                Step::Event(vec![
+                    delete(r#"{"id":7}"#),
+                    delete(r#"{"id":9}"#),
+                    delete(r#"{"id":7}"#),
+                    delete(r#"{"id":8}"#),
+                ]),
+                Step::Fold,
+                Step::Event(vec![row(r#"{"id":8}"#, r#"{"v":"z"}"#)]),
+                Step::Fold,
+            ],
+            rows: &["7||x|true at 5", "8||z|false", "9|||true at 4"],
+            dead_letters: 0,
+        },
+        Case {
+            name: "deletes_that_mark_what_was_there_before",
+            table: UPSERT,
+            columns: BY_ID,
+            steps: vec![
+                Step::Event(vec![row(r#"{"id":1}"#, r#"{"v":"a"}"#), row(r#"{"id":2}"#, r#"{"v":"b"}"#)]),
+                Step::Fold,
+                Step::Event(vec![delete(r#"{"id":3}"#), row(r#"{"id":4}"#, r#"{"v":"d"}"#)]),
+                Step::Fold,
+                Step::Mode(SOFT),
+                Step::Event(vec![delete(r#"{"id":2}"#)]),
+                Step::Fold,
+                // Hard again: what is marked goes, and what comes has a mark all the same.
+                Step::Mode(UPSERT),
+                Step::Event(vec![delete(r#"{"id":2}"#), row(r#"{"id":5}"#, r#"{"v":"e"}"#)]),
+                Step::Fold,
+                Step::Mode("mode = \"append\""),
+                Step::Event(vec![row(r#"{"id":6}"#, r#"{"v":"f"}"#)]),
+                Step::Fold,
+            ],
+            rows: &["1||a|false", "4||d|false", "5||e|false", "6||f|false"],
+            dead_letters: 0,
+        },
+        Case {
+            name: "deletes_that_mark_no_row_that_can_be",
+            table: SOFT,
+            columns: "id = { from = \"@key.id\", type = \"long\" }\nv = { type = \"string\", required = true }",
+            steps: vec![
+                Step::Event(vec![row(r#"{"id":1}"#, r#"{"v":"a"}"#), delete(r#"{"id":1}"#), delete(r#"{"id":2}"#)]),
+                Step::Fold,
+            ],
+            rows: &["1||a|true at 2"],
+            dead_letters: 0,
+        },
+        Case {
+            name: "deletes_that_were_staged_before_they_were_ignored",
+            table: UPSERT,
+            columns: BY_ID,
+            steps: vec![
+                Step::Event(vec![row(r#"{"id":1}"#, r#"{"v":"a"}"#), delete(r#"{"id":1}"#)]),
+                Step::Mode("mode = \"upsert\"\nprimary_key = [\"id\"]\ndeletes = \"ignore\""),
+                Step::Fold,
+            ],
+            rows: &["1||a"],
+            dead_letters: 0,
+        },
+        Case {
+            name: "a_key_of_the_topic_and_a_field",
+            table: "mode = \"upsert\"\nprimary_key = [\"t\", \"id\", \"_kafka_partition\"]",
+            columns: "id = { from = \"@key.id\", type = \"long\" }\nt = \"@topic\"\nv = { type = \"string\" }",
+            steps: vec![
+                Step::Event(vec![row(r#"{"id":1}"#, r#"{"v":"a"}"#), row(r#"{"id":2}"#, r#"{"v":"b"}"#)]),
+                Step::Fold,
+                Step::Event(vec![delete(r#"{"id":1}"#), row(r#"{"id":2}"#, r#"{"v":"c"}"#)]),
+                Step::Fold,
+            ],
+            rows: &["2||c"],
+            dead_letters: 0,
+        },
     ]
 }
 
@@ -237,7 +318,12 @@ async fn shown(world: &World, pipeline: &pipeline::resolved::Pipeline) -> Vec<St
                 .column_by_name("at")
                 .map(|at| at.as_primitive::<TimestampMicrosecondType>().value(row).to_string());
             let middle = at.or_else(|| text("region")).unwrap_or_default();
-            rows.push(format!("{id}|{middle}|{}", text("v").unwrap_or_default()));
+            let mark = |name: &str| batch.column_by_name(name).filter(|column| column.is_valid(row));
+            let at = mark("_deleted_at").map(|at| at.as_primitive::<TimestampMicrosecondType>().value(row) / 1000);
+            let at = at.map_or_else(String::new, |at| format!(" at {at}"));
+            let mark = mark("_is_deleted").map(|mark| mark.as_boolean().value(row));
+            let mark = mark.map_or_else(String::new, |mark| format!("|{mark}{at}"));
+            rows.push(format!("{id}|{middle}|{}{mark}", text("v").unwrap_or_default()));
         }
     }
     rows.sort();

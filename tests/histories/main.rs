@@ -6,7 +6,6 @@
 //! read here first. Without `--dir` the folder is a temporary one.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a failure is its end")]
-#![expect(clippy::large_futures, reason = "a history lives on the main thread's stack alone")]
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -39,27 +38,73 @@ const SEEDS_DEFAULT: u64 = 12;
 const START: Timestamp = Timestamp::from_micros(1_795_960_800_000_000);
 /// The columns of every table, and of the rows in the file.
 const COLUMNS: [&str; 6] = ["id", "version", "at", "name", "_kafka_partition", "_kafka_offset"];
+/// Those that tables have besides whose deletes are soft.
+const MARKS: [&str; 2] = ["_is_deleted", "_deleted_at"];
 
 /// A mode, with what the pipeline file says of it.
 #[derive(Clone, Copy)]
 struct Mode {
     name: &'static str,
     settings: &'static str,
+    /// What deletes do. Where there are several, one after the other, from fold to fold; the last of them to the end.
+    deletes: &'static [&'static str],
+    shape: Shape,
 }
 
-const MODES: [Mode; 5] = [
-    Mode { name: "append", settings: "mode = \"append\"" },
-    Mode { name: "dedup", settings: "mode = \"dedup\"\nprimary_key = [\"id\"]" },
+/// What a history is like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// Of few keys, in partitions.
+    Plain,
+    /// Of many keys in files that many folds take a few rows from.
+    ManyFolds,
+}
+
+const HARD: &[&str] = &["hard"];
+const SOFT: &[&str] = &["soft"];
+const UPSERT: &str = "mode = \"upsert\"\nprimary_key = [\"id\"]";
+const MERGE_ON_READ: &str =
+    "mode = \"upsert\"\nprimary_key = [\"id\"]\norder_by = [\"version\"]\nwrite = \"merge-on-read\"";
+const COPY_ON_WRITE: &str =
+    "mode = \"upsert\"\nprimary_key = [\"id\"]\norder_by = [\"version\"]\nwrite = \"copy-on-write\"";
+
+const MODES: [Mode; 12] = [
+    Mode { name: "append", settings: "mode = \"append\"", deletes: &[], shape: Shape::Plain },
+    Mode { name: "dedup", settings: "mode = \"dedup\"\nprimary_key = [\"id\"]", deletes: &[], shape: Shape::Plain },
+    Mode { name: "upsert_mor", settings: MERGE_ON_READ, deletes: HARD, shape: Shape::Plain },
+    Mode { name: "upsert_cow", settings: COPY_ON_WRITE, deletes: HARD, shape: Shape::Plain },
+    Mode { name: "upsert_auto", settings: UPSERT, deletes: HARD, shape: Shape::Plain },
+    Mode { name: "upsert_soft_mor", settings: MERGE_ON_READ, deletes: SOFT, shape: Shape::Plain },
+    Mode { name: "upsert_soft_cow", settings: COPY_ON_WRITE, deletes: SOFT, shape: Shape::Plain },
+    Mode { name: "upsert_soft_auto", settings: UPSERT, deletes: SOFT, shape: Shape::Plain },
+    Mode { name: "upsert_ignore", settings: MERGE_ON_READ, deletes: &["ignore"], shape: Shape::Plain },
     Mode {
-        name: "upsert_mor",
-        settings: "mode = \"upsert\"\nprimary_key = [\"id\"]\norder_by = [\"version\"]\nwrite = \"merge-on-read\"",
+        name: "upsert_turned",
+        settings: UPSERT,
+        deletes: &["hard", "soft", "ignore", "hard", "soft"],
+        shape: Shape::Plain,
     },
-    Mode {
-        name: "upsert_cow",
-        settings: "mode = \"upsert\"\nprimary_key = [\"id\"]\norder_by = [\"version\"]\nwrite = \"copy-on-write\"",
-    },
-    Mode { name: "upsert_auto", settings: "mode = \"upsert\"\nprimary_key = [\"id\"]" },
+    Mode { name: "upsert_merged", settings: MERGE_ON_READ, deletes: HARD, shape: Shape::ManyFolds },
+    Mode { name: "upsert_merged_soft", settings: MERGE_ON_READ, deletes: SOFT, shape: Shape::ManyFolds },
 ];
+
+impl Mode {
+    fn is_upsert(&self) -> bool {
+        self.name.starts_with("upsert")
+    }
+
+    fn is_marked(&self) -> bool {
+        self.deletes.contains(&"soft")
+    }
+
+    fn deletes_after(&self, folds: usize) -> &'static str {
+        self.deletes.get(folds).or(self.deletes.last()).copied().unwrap_or("hard")
+    }
+
+    fn columns(&self) -> Vec<&'static str> {
+        COLUMNS.into_iter().chain(MARKS.into_iter().filter(|_| self.is_marked())).collect()
+    }
+}
 
 /// One record. A record without a name deletes.
 #[derive(Clone, Debug)]
@@ -71,15 +116,24 @@ struct Record {
     version: Option<i64>,
     at_minutes: i64,
     name: Option<String>,
+    /// What deletes do in the fold that takes it.
+    deletes: &'static str,
 }
 
-/// A row as the file has it: see [`COLUMNS`].
-type Row = (Option<i64>, Option<i64>, Option<i64>, Option<String>, i32, i64);
+/// A row as the file has it: see [`COLUMNS`] and [`MARKS`].
+type Row = (Option<i64>, Option<i64>, Option<i64>, Option<String>, i32, i64, Option<bool>, Option<i64>);
 
 impl Record {
     fn row(&self) -> Row {
         let at = START.micros() + self.at_minutes * 60_000_000;
-        (self.id, self.version, Some(at), self.name.clone(), self.partition, self.offset)
+        (self.id, self.version, Some(at), self.name.clone(), self.partition, self.offset, None, None)
+    }
+
+    /// The row of a key that this record deletes: what there was, or nothing but the key.
+    fn marked(&self, there: Option<Row>) -> Row {
+        let (version, at, name) = there.map_or((None, None, None), |row| (row.1, row.2, row.3));
+        let deleted_at = Some(self.timestamp_ms * 1000);
+        (self.id, version, at, name, self.partition, self.offset, Some(true), deleted_at)
     }
 
     fn event(&self) -> Value {
@@ -96,20 +150,29 @@ impl Record {
 
 /// What a dictionary holds after these records, which are in the order in which they came.
 fn dictionary(mode: Mode, records: &[Record]) -> Vec<Row> {
-    let mut table: BTreeMap<Option<i64>, &Record> = BTreeMap::new();
+    let mut table: BTreeMap<Option<i64>, Row> = BTreeMap::new();
     let is_ordered = mode.settings.contains("order_by");
+    let live = |record: &Record| {
+        let mut row = record.row();
+        row.6 = mode.is_marked().then_some(false);
+        row
+    };
     for record in records {
         let there = table.get(&record.id);
         match mode.name {
             "append" => return records.iter().filter(|record| record.name.is_some()).map(Record::row).collect(),
             "dedup" if record.name.is_none() || there.is_some() => {}
-            "dedup" => drop(table.insert(record.id, record)),
-            _ if record.name.is_none() => drop(table.remove(&record.id)),
-            _ if is_ordered && there.is_some_and(|there| record.version < there.version) => {}
-            _ => drop(table.insert(record.id, record)),
+            "dedup" => drop(table.insert(record.id, record.row())),
+            _ if record.name.is_none() => match record.deletes {
+                "hard" => drop(table.remove(&record.id)),
+                "soft" => drop(table.insert(record.id, record.marked(there.cloned()))),
+                _ => {}
+            },
+            _ if is_ordered && there.is_some_and(|there| there.6 != Some(true) && record.version < there.1) => {}
+            _ => drop(table.insert(record.id, live(record))),
         }
     }
-    table.into_values().map(Record::row).collect()
+    table.into_values().collect()
 }
 
 struct World {
@@ -133,13 +196,21 @@ impl World {
         Self { folder: folder.to_owned(), clock, ids, store, catalog: Arc::new(catalog) }
     }
 
-    fn pipeline(&self, mode: Mode, seed: u64) -> Pipeline {
-        let key = if mode.name.starts_with("upsert") { "[key]\nformat = \"json\"\nframing = \"bare\"\n" } else { "" };
+    fn pipeline(&self, mode: Mode, seed: u64, folds: usize) -> Pipeline {
+        let key = if mode.is_upsert() { "[key]\nformat = \"json\"\nframing = \"bare\"\n" } else { "" };
         let id = if key.is_empty() { "{ type = \"long\" }" } else { "{ from = \"@key.id\", type = \"long\" }" };
         let name = format!("h_{}_{seed}", mode.name);
+        let by = match mode.shape {
+            Shape::Plain => "partition_by = [\"day(at)\", \"bucket(3, id)\"]",
+            Shape::ManyFolds => "",
+        };
+        let deletes = match mode.is_upsert() {
+            true => format!("deletes = \"{}\"\n", mode.deletes_after(folds)),
+            false => String::new(),
+        };
         let text = format!(
             "[source]\ntopics = [\"orders\"]\nname = \"cluster\"\n{key}[value]\nformat = \"json\"\nframing = \"bare\"\n\
-             [table]\nname = \"db.{name}\"\n{}\npartition_by = [\"day(at)\", \"bucket(3, id)\"]\n\
+             [table]\nname = \"db.{name}\"\n{}\n{deletes}{by}\n\
              [table.columns]\nid = {id}\nversion = {{ type = \"long\" }}\nat = {{ type = \"timestamptz\" }}\n\
              name = {{ type = \"string\" }}\n",
             mode.settings
@@ -177,24 +248,34 @@ impl World {
 
     /// Lives through a history; gives its records.
     async fn live(&self, mode: Mode, seed: u64) -> (Pipeline, Vec<Record>) {
-        let pipeline = self.pipeline(mode, seed);
+        let mut pipeline = self.pipeline(mode, seed, 0);
         let id = self.id(&pipeline.name);
-        let (ingest, fold) = (self.ingest(&pipeline, &id), self.fold(&pipeline, &id));
-        let chance = SeededIds::new(seed * MODES.len() as u64 + mode.name.len() as u64);
+        let number = MODES.iter().position(|other| other.name == mode.name).unwrap();
+        let chance = SeededIds::new(seed * MODES.len() as u64 + number as u64);
         let below = |n: u64| i64::try_from(chance.next_u64() % n).unwrap();
         let mut records: Vec<Record> = Vec::new();
         let (mut next, mut rounds) = ([0_i64; 2], 3 + below(5));
+        let mut folds = 0;
+        // Long enough for everything that deletes are to do.
+        rounds += i64::try_from(mode.deletes.len().saturating_sub(1)).unwrap() * 2;
+        rounds += if mode.shape == Shape::ManyFolds { 10 } else { 0 };
         while rounds > 0 {
             rounds -= 1;
+            let (ingest, fold) = (self.ingest(&pipeline, &id), self.fold(&pipeline, &id));
             let from = records.len();
-            for _ in 0..1 + below(40) {
+            let (keys, many) = match mode.shape {
+                Shape::Plain => (15, 1 + below(40)),
+                Shape::ManyFolds if from == 0 => (300, 400),
+                Shape::ManyFolds => (300, 1 + below(12)),
+            };
+            for _ in 0..many {
                 // A key has one partition; null is the key of records without one.
-                let id = below(15) - 1;
+                let id = below(keys) - 1;
                 let partition = usize::try_from(id.rem_euclid(2)).unwrap();
                 let offset = next[partition];
                 // Now and then an offset is a marker of a transaction.
                 next[partition] += 1 + i64::from(below(12) == 0);
-                let deletes = mode.name.starts_with("upsert") && id >= 0 && below(5) == 0;
+                let deletes = mode.is_upsert() && id >= 0 && below(5) == 0;
                 records.push(Record {
                     partition: i32::try_from(partition).unwrap(),
                     offset,
@@ -203,6 +284,7 @@ impl World {
                     version: (below(6) > 0).then(|| below(20)),
                     at_minutes: below(3 * 1440) - 1440,
                     name: (!deletes).then(|| format!("n{}", below(1000))),
+                    deletes: mode.deletes_after(folds),
                 });
             }
             // What came before may come again, and everything may be cut anywhere.
@@ -219,6 +301,8 @@ impl World {
             }
             if below(3) > 0 || rounds == 0 {
                 fold.run().await.unwrap();
+                folds += 1;
+                pipeline = self.pipeline(mode, seed, folds);
             }
             self.clock.advance_micros(60_000_000);
         }
@@ -232,7 +316,7 @@ impl World {
         plan.execute(io).try_collect().await.unwrap()
     }
 
-    async fn rows(&self, pipeline: &Pipeline) -> Vec<Row> {
+    async fn rows(&self, pipeline: &Pipeline, mode: Mode) -> Vec<Row> {
         let mut rows = Vec::new();
         for batch in &self.batches(pipeline).await {
             let long = |name: &str| batch[name].as_primitive::<Int64Type>().iter().collect::<Vec<_>>();
@@ -243,12 +327,27 @@ impl World {
             for row in 0..batch.num_rows() {
                 let name = names.is_valid(row).then(|| names.value(row).to_owned());
                 let at = at.is_valid(row).then(|| at.value(row));
-                rows.push((ids[row], versions[row], at, name, partitions.value(row), offsets[row].unwrap()));
+                let (mut is_deleted, mut deleted_at) = (None, None);
+                if mode.is_marked() {
+                    let (marks, times) =
+                        (batch[MARKS[0]].as_boolean(), batch[MARKS[1]].as_primitive::<TimestampMicrosecondType>());
+                    is_deleted = marks.is_valid(row).then(|| marks.value(row));
+                    deleted_at = times.is_valid(row).then(|| times.value(row));
+                }
+                let (partition, offset) = (partitions.value(row), offsets[row].unwrap());
+                rows.push((ids[row], versions[row], at, name, partition, offset, is_deleted, deleted_at));
             }
         }
         rows.sort_unstable();
         rows
     }
+}
+
+/// The first cells of a row.
+fn cells(row: &Row, columns: usize) -> Vec<Value> {
+    let Value::Array(mut cells) = json!(row) else { return Vec::new() };
+    cells.truncate(columns);
+    cells
 }
 
 fn main() -> ExitCode {
@@ -276,13 +375,14 @@ fn main() -> ExitCode {
                 let (pipeline, records) = world.live(mode, seed).await;
                 let mut wanted = dictionary(mode, &records);
                 wanted.sort_unstable();
-                if world.rows(&pipeline).await != wanted {
+                if world.rows(&pipeline, mode).await != wanted {
                     wrong += 1;
                     println!("{} of seed {seed}: the table does not hold what the dictionary does", mode.name);
                 }
                 let table = pipeline.table.name.to_string();
-                let line =
-                    json!({ "table": table, "mode": mode.name, "seed": seed, "columns": COLUMNS, "rows": wanted });
+                let columns = mode.columns();
+                let rows: Vec<Vec<Value>> = wanted.iter().map(|row| cells(row, columns.len())).collect();
+                let line = json!({ "table": table, "mode": mode.name, "seed": seed, "columns": columns, "rows": rows });
                 writeln!(file, "{line}").unwrap();
             }
         }

@@ -43,7 +43,7 @@ class Readers:
         from read_table import metadata_file
 
         read = self.spark.read.format("iceberg").load(metadata_file(self.folder, table))
-        cells = [f"unix_micros({c}) AS {c}" if c == "at" else c for c in columns]
+        cells = [f"unix_micros({c}) AS {c}" if c in ("at", "_deleted_at") else c for c in columns]
         return [list(row) for row in read.selectExpr(*cells).collect()]
 
 
@@ -79,7 +79,7 @@ def main() -> None:
             different = next((pair for pair in zip(found, wanted) if pair[0] != pair[1]), None)
             print(f"{engine} reads {history['table']} otherwise: {len(found)} rows for {len(wanted)}; first {different}")
     for (mode, engine), count in sorted(right.items()):
-        print(f"{mode:<12} {engine:<10} {count:>5} of {seen[mode]} histories as the dictionary has them")
+        print(f"{mode:<18} {engine:<10} {count:>5} of {seen[mode]} histories as the dictionary has them")
     if wrong or not histories:
         sys.exit(1)
 

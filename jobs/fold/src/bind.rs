@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use iceberg::spec::Schema;
 use model::id::PipelineId;
 use pipeline::path;
-use pipeline::resolved::{ColumnCase, Pipeline, RECORD_COLUMNS, Table, TableName};
+use pipeline::resolved::{ColumnCase, MARK_COLUMNS, Pipeline, RECORD_COLUMNS, Table, TableName};
 use pipeline::types::Type;
 use staging::footer::{self, Footer};
 use table::schema::Column;
@@ -186,7 +186,7 @@ pub(crate) fn columns(pipeline: &Pipeline, footer: &Footer) -> Result<Vec<Column
 }
 
 /// The columns that a pipeline's table is made with: those of its rows (name, type, whether it is required), each with the words
-/// that the pipeline file has for it, and behind them those of the records.
+/// that the pipeline file has for it, and behind them those of the records and of soft deletes.
 pub fn table_columns(table: &Table, rows: impl IntoIterator<Item = (String, Type, bool)>) -> Vec<Column> {
     let described = rows.into_iter().map(|(name, data_type, required)| {
         let doc = table.columns.iter().find(|c| c.name == name).and_then(|c| c.doc.clone());
@@ -198,5 +198,8 @@ pub fn table_columns(table: &Table, rows: impl IntoIterator<Item = (String, Type
         required,
         doc: None,
     });
-    described.chain(records.into_iter().filter(|_| table.record_columns)).collect()
+    let mark =
+        |(name, data_type): (&str, Type)| Column { name: name.to_owned(), data_type, required: false, doc: None };
+    let marks = MARK_COLUMNS.map(mark).into_iter().filter(|_| table.marks_deletes());
+    described.chain(records.into_iter().filter(|_| table.record_columns)).chain(marks).collect()
 }

@@ -55,6 +55,9 @@ pub struct TableReport {
     pub rows_deleted: u64,
     /// Rows replaced.
     pub rows_updated: u64,
+    /// Records that deleted a row, or marked one as deleted (mode `upsert`).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub deletes: u64,
     /// Records without effect, for there is a newer version of their key (mode `upsert`).
     #[serde(skip_serializing_if = "is_zero")]
     pub superseded: u64,
@@ -165,6 +168,7 @@ impl TableReport {
             rows_added,
             rows_deleted,
             rows_updated,
+            deletes,
             superseded,
             duplicates,
             deduplicated,
@@ -188,6 +192,7 @@ impl TableReport {
         self.rows_added += rows_added;
         self.rows_deleted += rows_deleted;
         self.rows_updated += rows_updated;
+        self.deletes += deletes;
         self.superseded += superseded;
         self.duplicates += duplicates;
         self.deduplicated += deduplicated;

@@ -21,6 +21,7 @@ use table::schema::align::{Alignment, Match, Why};
 use crate::bind;
 use crate::dead::{Reason, Reasons, kept};
 use crate::evolve::Evolved;
+use crate::marks::Marks;
 
 /// The key under which Arrow and Parquet carry a field id.
 const FIELD_ID: &str = "PARQUET:field_id";
@@ -153,6 +154,8 @@ pub(crate) fn admitted(
         None => None,
     };
 
+    let marks = Marks::of(target, &evolved.binding);
+    let marks = marks.as_ref();
     let mut all = Rows::default();
     for batch in rows {
         let mut batch = batch?;
@@ -168,13 +171,13 @@ pub(crate) fn admitted(
             columns.extend(repeated.iter().map(|(_, from)| Arc::clone(batch.column(*from))));
             let batch = RecordBatch::try_new(Arc::clone(&incoming), columns).map_err(Fault::from)?;
             let Some(deletes) = deleting.as_ref().map(|_| deletes(&batch)).transpose()? else {
-                fit(&alignment, batch, origin, &mut all)?;
+                fit(&alignment, marks, batch, origin, &mut all)?;
                 continue;
             };
             let some = |mask: &BooleanArray| Ok::<_, Fault>((filter_record_batch(&batch, mask)?, kept(&origin, mask)?));
             if deletes.true_count() < deletes.len() {
                 let (staged, origin) = some(&not(&deletes).map_err(Fault::from)?)?;
-                fit(&alignment, staged, origin, &mut all)?;
+                fit(&alignment, marks, staged, origin, &mut all)?;
             }
             if let (Some(alignment), true) = (&deleting, deletes.true_count() > 0) {
                 let (staged, origin) = some(&deletes)?;
@@ -198,8 +201,19 @@ fn nullable(schema: &Schema) -> Schema {
 }
 
 /// Fits a batch of rows to the table. Where a value keeps it from fitting, its rows are taken out and the others fitted.
-fn fit(alignment: &Alignment, staged: RecordBatch, origin: Origin, all: &mut Rows) -> Result<(), Fault> {
-    let fault = match alignment.apply(&staged) {
+fn fit(
+    alignment: &Alignment,
+    marks: Option<&Marks>,
+    staged: RecordBatch,
+    origin: Origin,
+    all: &mut Rows,
+) -> Result<(), Fault> {
+    // Who comes is not deleted.
+    let apply = |staged: &RecordBatch| match (alignment.apply(staged), marks) {
+        (Ok(batch), Some(marks)) => marks.live(batch),
+        (applied, _) => applied,
+    };
+    let fault = match apply(&staged) {
         Ok(batch) => {
             all.fit.push(Admitted { batch, origin, staged });
             return Ok(());
@@ -232,7 +246,7 @@ fn fit(alignment: &Alignment, staged: RecordBatch, origin: Origin, all: &mut Row
     let fit = not(&unfit)?;
     if fit.true_count() > 0 {
         let staged = filter_record_batch(&staged, &fit)?;
-        all.fit.push(Admitted { batch: alignment.apply(&staged)?, origin: kept(&origin, &fit)?, staged });
+        all.fit.push(Admitted { batch: apply(&staged)?, origin: kept(&origin, &fit)?, staged });
     }
     let (staged, origin) = (filter_record_batch(&staged, &unfit)?, kept(&origin, &unfit)?);
     all.unfit.push(Unfit { staged, origin, reasons });

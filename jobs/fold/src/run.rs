@@ -39,6 +39,7 @@ use crate::intake::{self, Found, Intake};
 use crate::join;
 use crate::keys;
 use crate::many::{Beside, Given};
+use crate::marks;
 use crate::ordered;
 use crate::overlap::Begun;
 use crate::pause;
@@ -159,9 +160,10 @@ impl Fold {
         let budget = self.budget(last.as_ref()).await?;
         let last = last.filter(|_| is_alone);
         if self.settings.dry_run {
-            return self.fold(budget, last.as_ref()).await;
+            return Box::pin(self.fold(budget, last.as_ref())).await;
         }
-        let outcome = self.noted(budget, last.as_ref(), begun.as_ref()).await;
+        // Boxed, for a fold's futures are large, and whoever waits for one holds them.
+        let outcome = Box::pin(self.noted(budget, last.as_ref(), begun.as_ref())).await;
         if let Some(begun) = &begun {
             self.end(begun).await;
         }
@@ -230,6 +232,25 @@ impl Fold {
             None => self.foresee_tables(state.as_ref()).await,
             Some(_) => Ok(()),
         }
+    }
+
+    /// Whether the table has rows of which none was ever compared with others of its key, as far as the ledger tells: a key may have
+    /// several.
+    ///
+    /// # Errors
+    /// As [`Fold::stands`].
+    pub async fn is_uncompared(&self) -> Result<bool, Error> {
+        let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else { return Ok(false) };
+        let rows = loaded.metadata.current_snapshot().map(|snapshot| {
+            let total = snapshot.summary().additional_properties.get("total-records").cloned();
+            total.unwrap_or_default()
+        });
+        if rows.is_none_or(|rows| rows == "0") {
+            return Ok(false);
+        }
+        let totals =
+            State::read(self.store.as_ref(), &self.io, &self.pipeline, &self.id, loaded).await?.ledger.totals();
+        Ok(totals.rows_updated + totals.deletes + totals.superseded + totals.deduplicated == 0)
     }
 
     /// Why the next fold would stop at what is staged, if it would; of many tables, for the one that this fold is of. Nothing is
@@ -437,6 +458,10 @@ impl Fold {
         let mut plan = plan(&state.ledger, &undelivered, &intake);
         let evolved = self.evolved(&state, &intake, &plan)?;
         let differences = self.differences(&state);
+        let written = evolved.of(&state)?;
+        if self.has_rows(&intake, &plan) {
+            self.compares(&written, &intake, &evolved)?;
+        }
         if plan.is_empty() || self.settings.dry_run {
             let mut ended = self.stay(state, &plan, &intake).await?;
             if let Ended::Done(table) = &mut ended {
@@ -452,7 +477,6 @@ impl Fold {
         }
         let mut judgement = plan.judgement.clone();
         let mut marks = state.ledger.clone();
-        let written = evolved.of(&state)?;
         let files = match self.write(&written, &intake, &mut judgement, &evolved, &mut marks).await? {
             Ok(files) => files,
             Err((key, why)) => return Ok(Ended::Damaged(key, why)),
@@ -514,7 +538,34 @@ impl Fold {
         let speaks = intake.objects.iter().zip(spoken).filter(|(_, (a, s))| !a.is_empty() || !s.is_empty());
         let objects = speaks.map(|(found, _)| (found.key.as_str(), &found.footer));
         let objects = objects.filter(|(_, footer)| footer.table(&name).is_some());
-        evolve(&self.pipeline.table, metadata, &binding, objects)
+        let evolved = evolve(&self.pipeline.table, metadata, &binding, objects)?;
+        // Rows that are there get their marks in the commit that has some for them: where rows enter.
+        match self.has_rows(intake, plan) {
+            true => marks::follow(&self.pipeline.table, metadata, evolved),
+            false => Ok(evolved),
+        }
+    }
+
+    /// Whether an object has rows for the table that a plan admits.
+    fn has_rows(&self, intake: &Intake, plan: &Plan) -> bool {
+        let name = self.pipeline.table.name.to_string();
+        let mut entering = intake.objects.iter().zip(&plan.judgement.admitted);
+        entering.any(|(found, admitted)| !admitted.is_empty() && found.footer.table(&name).is_some())
+    }
+
+    /// Refuses a table that rows can't be compared with, before anything is written, in a dry run too.
+    fn compares(&self, written: &State, intake: &Intake, evolved: &Evolved) -> Result<(), Error> {
+        let table = &self.pipeline.table;
+        if table.mode == Mode::Append {
+            return Ok(());
+        }
+        let target = Target::new(&written.loaded.metadata, &[], self.io.clone(), Arc::clone(&self.ids));
+        let target = target.map_err(|source| Error::table(table.name.to_string(), source))?;
+        match table.mode {
+            Mode::Append => Ok(()),
+            Mode::Dedup => Candidates::new(table, &target, &evolved.binding, intake).map(drop),
+            Mode::Upsert => Upserts::new(table, &target, &evolved.binding, intake, &written.ledger, false).map(drop),
+        }
     }
 
     /// Leaves in an intake what the budget allows. Gives how many objects wait, and the table's undelivered offsets where they
@@ -636,7 +687,9 @@ impl Fold {
                 Merging::Dedup(Box::new(candidates))
             }
             Mode::Upsert => {
-                let mut upserts = Upserts::new(table, &target, binding, intake, &state.ledger)?;
+                let before = state.binding.clone().unwrap_or_default();
+                let fills = marks::are_new(table, &before, binding);
+                let mut upserts = Upserts::new(table, &target, binding, intake, &state.ledger, fills)?;
                 upserts.reserve(most(upsert::row_bytes(table, intake)), wanted.len());
                 Merging::Upsert(Box::new(upserts))
             }
@@ -877,6 +930,7 @@ impl Fold {
             rows_added: counts.rows_added,
             rows_updated: counts.rows_updated,
             rows_deleted: counts.rows_deleted,
+            deletes: counts.deletes,
             superseded: counts.superseded,
             duplicates: counts.duplicates + counts.deduplicated,
             deduplicated: counts.deduplicated,

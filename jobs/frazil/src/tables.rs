@@ -59,11 +59,12 @@ impl Tables {
             }
             Place::Rest(settings) => {
                 let (io, _) = files(environment, session).await?;
-                let secret = |reference: &SecretReference| {
+                let variable = session.variable;
+                let secret = move |reference: &SecretReference| {
                     let SecretReference::Env(name) = reference;
-                    let value = (session.variable)(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+                    let value = variable(name).filter(|value| !value.is_empty()).ok_or_else(|| {
                         let message = format!("the variable {name}, which holds the catalog's secret, is not set");
-                        Failure::of(Kind::Misconfigured, "environment.secret", &message)
+                        Failure::new(Kind::Misconfigured, "environment.secret", message)
                             .remedy("set it, or name another one as the `secret` of `catalog` in frazil.toml")
                     })?;
                     Ok(Secret::new(value.into_bytes()))

@@ -6,6 +6,12 @@
 //! later, of two of different partitions that of the greater (Kafka timestamp, topic, partition, offset). One record's rows
 //! come in their order.
 //!
+//! Where deletes are soft, what is deleted stays and is marked, and counts as a version of the place of the record that deleted it:
+//! a row that comes later takes its place whatever its `order_by` values, one that does not is superseded. A delete that comes
+//! later still marks it anew.
+//!
+//! `order_by` values compare as in SQL: -0.0 and 0.0 are equal, and NaN, whatever its sign, is equal to itself and greatest.
+//!
 //! Records of one partition act in the order of their offsets; those of several are put together by the greatest timestamp
 //! that their partition has shown so far. Where timestamps never run backwards within a partition, no other order could
 //! give another result.
@@ -19,10 +25,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, BooleanBufferBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, PrimitiveArray};
 use arrow::compute::SortOptions;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use arrow::row::{RowConverter, Rows, SortField};
 
 use crate::keys::{self, Keys};
@@ -34,7 +41,10 @@ pub enum Deletes {
     /// It goes.
     Hard,
     /// It stays, and is marked.
-    Soft,
+    Soft {
+        /// Whether a key that has no row gets one: the record that deletes it, marked by itself.
+        makes_rows: bool,
+    },
     /// It stays as it is.
     Ignore,
 }
@@ -248,13 +258,13 @@ pub enum Fate {
     Added,
     /// Its row enters in place of one.
     Updated,
-    /// It deletes a row of the table, or marks it or one that enters.
+    /// It deletes a row of the table, or marks it or one that enters. One that enters as a row itself, marked, is `Added`.
     Deleted,
     /// Another record of its key comes later, or is newer; or there was nothing to delete.
     Superseded,
 }
 
-/// A row of the table that is marked as deleted.
+/// A row of the table that goes, and enters again marked as deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marked {
     /// Its file, and its position there.
@@ -270,7 +280,8 @@ pub struct Marked {
 pub struct Outcome {
     /// Which rows enter, by batch in the order added.
     pub enter: Vec<BooleanArray>,
-    /// Of the rows that enter those that are marked as deleted: batch and row, and those of the record that deletes it.
+    /// Of the rows that enter those that are marked as deleted: batch and row, and those of the record that deletes it. Both are the
+    /// same where a record that deletes is the row.
     pub entering_marked: Vec<((usize, usize), (usize, usize))>,
     /// What each record came to, by batch in the order added.
     pub fates: Vec<Vec<Fate>>,
@@ -430,7 +441,10 @@ impl Upsert {
     fn order_of(&self, order_by: &[ArrayRef]) -> Result<Option<Rows>, Error> {
         match &self.order {
             None if order_by.is_empty() => Ok(None),
-            Some(order) if !order_by.is_empty() => Ok(Some(order.convert_columns(order_by)?)),
+            Some(order) if !order_by.is_empty() => {
+                let columns: Vec<ArrayRef> = order_by.iter().map(plain).collect();
+                Ok(Some(order.convert_columns(&columns)?))
+            }
             _ => Err(Error::Shape("records are ordered by the columns that were said")),
         }
     }
@@ -630,8 +644,8 @@ impl Upsert {
                 row
             }
             There::MarkedRow(row, by) => {
-                decided.enter(row, fate);
                 decided.fate(by, Fate::Deleted);
+                decided.enter(row, fate);
                 decided.entering_marked.push((row.at(), by.at()));
                 row
             }
@@ -655,14 +669,19 @@ impl Upsert {
     fn after_delete(&self, there: There, record: Record, how: Deletes) -> There {
         let is_after = match there {
             _ if how == Deletes::Ignore => false,
-            There::Stored(at) => !self.version(at).is_deleted && self.comes_after(record, at),
-            There::Row(row) => self.place(record).is_later(&self.place(row)),
-            There::Nothing | There::Gone(_) | There::MarkedStored(..) | There::MarkedRow(..) => false,
+            There::Stored(at) => self.comes_after(record, at),
+            There::Row(other) | There::MarkedStored(_, other) | There::MarkedRow(_, other) => {
+                self.place(record).is_later(&self.place(other))
+            }
+            There::Nothing => matches!(how, Deletes::Soft { makes_rows: true }),
+            There::Gone(_) => false,
         };
         match (there, how) {
             _ if !is_after => there,
-            (There::Stored(at), Deletes::Soft) => There::MarkedStored(at, record),
-            (There::Row(row), Deletes::Soft) => There::MarkedRow(row, record),
+            (There::Nothing, _) => There::MarkedRow(record, record),
+            (There::Stored(at) | There::MarkedStored(at, _), Deletes::Soft { .. }) => There::MarkedStored(at, record),
+            (There::MarkedRow(row, by), Deletes::Soft { .. }) if row == by => There::MarkedRow(record, record),
+            (There::Row(row) | There::MarkedRow(row, _), Deletes::Soft { .. }) => There::MarkedRow(row, record),
             _ => There::Gone(record),
         }
     }
@@ -732,6 +751,24 @@ impl Upsert {
 
     fn comes_after(&self, record: Record, at: usize) -> bool {
         self.place(record).is_later(&self.stored_place(at))
+    }
+}
+
+/// A column whose floating-point values that compare as equal are the same: of all zeros the positive one, of all NaNs one that is
+/// greater than every number.
+fn plain(column: &ArrayRef) -> ArrayRef {
+    match column.data_type() {
+        DataType::Float32 => {
+            let floats: PrimitiveArray<Float32Type> =
+                column.as_primitive::<Float32Type>().unary(|x| if x.is_nan() { f32::NAN } else { x + 0.0 });
+            Arc::new(floats)
+        }
+        DataType::Float64 => {
+            let floats: PrimitiveArray<Float64Type> =
+                column.as_primitive::<Float64Type>().unary(|x| if x.is_nan() { f64::NAN } else { x + 0.0 });
+            Arc::new(floats)
+        }
+        _ => Arc::clone(column),
     }
 }
 

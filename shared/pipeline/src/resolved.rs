@@ -224,6 +224,8 @@ pub enum Deletes {
     /// The row goes.
     #[default]
     Hard,
+    /// It stays, and is marked: see [`MARK_COLUMNS`].
+    Soft,
     /// Nothing: they are counted as filtered.
     Ignore,
 }
@@ -521,18 +523,43 @@ impl Table {
         self.exclude.iter().enumerate().filter(|(_, path)| !path.starts_with('@'))
     }
 
-    /// The first column of the key that is not made of records' keys, without which a record that has no value does not say which
-    /// row it deletes.
+    /// The first column of the key that a record without a value need not have, so that it does not say which row it deletes: one
+    /// that is made neither of records' keys nor of their topics and partitions.
     #[must_use]
     pub fn beside_record_key(&self) -> Option<&str> {
-        let of_key = |name: &&String| {
-            let declared = self.columns.iter().find(|column| column.name == **name);
-            declared.is_some_and(|column| matches!(column.from, From::Key | From::KeyField(_)))
+        let is_known = |name: &&String| match self.source_of(name) {
+            Some(From::Key | From::KeyField(_) | From::Record(RecordField::Topic | RecordField::Partition)) => true,
+            Some(_) | None => false,
         };
-        self.primary_key.iter().find(|name| !of_key(name)).map(String::as_str)
+        self.primary_key.iter().find(|name| !is_known(name)).map(String::as_str)
     }
 
-    /// Whether a record without a value deletes the row of its key.
+    /// The first column of the key that is another in each record, so that none replaces or deletes another's row.
+    #[must_use]
+    pub fn of_one_record(&self) -> Option<&str> {
+        self.primary_key
+            .iter()
+            .find(|name| self.source_of(name) == Some(From::Record(RecordField::Offset)))
+            .map(String::as_str)
+    }
+
+    /// What a column is made of, where that can be told without the schema.
+    #[must_use]
+    pub fn source_of(&self, column: &str) -> Option<From> {
+        let field = RECORD_COLUMNS.iter().position(|(name, ..)| self.record_columns && *name == column);
+        let record = field.and_then(|place| RECORD_FIELDS.get(place)).map(|field| From::Record(*field));
+        record.or_else(|| {
+            self.columns.iter().find(|declared| declared.name == column).map(|declared| declared.from.clone())
+        })
+    }
+
+    /// Whether a row stays when it is deleted, and is marked.
+    #[must_use]
+    pub fn marks_deletes(&self) -> bool {
+        self.upsert.as_ref().is_some_and(|upsert| upsert.deletes == Deletes::Soft)
+    }
+
+    /// Whether a record without a value deletes the row of its key, or marks it.
     #[must_use]
     pub fn takes_deletes(&self) -> bool {
         self.upsert.as_ref().is_some_and(|upsert| upsert.deletes != Deletes::Ignore)
@@ -731,6 +758,14 @@ pub struct Staging {
     /// How long settled objects are kept, in seconds.
     pub retention_seconds: u64,
 }
+
+/// The columns of `deletes = "soft"`, in table order: whether a row was deleted (false where it was not), and when, by the timestamp of
+/// the record that deleted it.
+pub const MARK_COLUMNS: [(&str, Type); 2] = [("_is_deleted", Type::Boolean), ("_deleted_at", Type::Timestamptz)];
+
+/// What the record columns are made of, in their order.
+const RECORD_FIELDS: [RecordField; 5] =
+    [RecordField::Topic, RecordField::Partition, RecordField::Offset, RecordField::Timestamp, RecordField::IngestedAt];
 
 /// The record columns, in table order: name, type, and whether every row has a value.
 pub const RECORD_COLUMNS: [(&str, Type, bool); 5] = [

@@ -125,6 +125,23 @@ impl FileTask {
         self.deletes.iter().filter(|deletes| deletes.is_of_one()).map(|deletes| deletes.count()).sum()
     }
 
+    /// Those that are about it alone, each with how many rows it names.
+    pub fn own_deletes(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.deletes.iter().filter(|deletes| deletes.is_of_one()).map(|deletes| (deletes.path(), deletes.count()))
+    }
+
+    /// The rows that a delete file names which is about it alone, in order; nothing where the file names rows of others after all, or is
+    /// not about this one.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub async fn deleted_by(&self, file_io: &FileIO, delete_file: &str) -> Result<Option<Vec<i64>>, Fault> {
+        match self.deletes.iter().find(|deletes| deletes.is_of_one() && deletes.path() == delete_file) {
+            Some(deletes) => deletes.of_one(file_io, &self.path).await,
+            None => Ok(None),
+        }
+    }
+
     /// Those of them that are about it alone.
     pub fn own_delete_files(&self) -> impl Iterator<Item = &str> {
         self.deletes.iter().filter(|deletes| deletes.is_of_one()).map(|deletes| deletes.path())

@@ -1,6 +1,6 @@
 //! Mode `dedup`, held against the definition in a few lines over everything that was staged.
 
-use arrow::array::TimestampMicrosecondArray;
+use arrow::array::{DictionaryArray, TimestampMicrosecondArray};
 use arrow::datatypes::TimestampMicrosecondType;
 use model::ledger::Ledger;
 use pipeline::resolved::{DedupWithin, Late};
@@ -27,6 +27,8 @@ pub(super) fn world(seed: u64, lookback_minutes: Option<u64>, late: Late) -> Wor
 
 /// No event time.
 pub(super) const NONE: i64 = i64::MIN;
+/// No row, but a record that deletes the row of its key.
+pub(super) const DELETE: i64 = i64::MIN + 1;
 
 /// Stages rows, in order of partition and offset, in the minute that it is.
 pub(super) fn stage(world: &World, rows: &[Row]) -> String {
@@ -72,10 +74,16 @@ pub(super) fn stage_as(world: &World, source: &str, rows: &[Row], hash: ObjectHa
     fields.extend(staged.batch.schema().fields().iter().skip(1).cloned());
     // A key of -1 is null.
     let ids = Int64Array::from_iter(rows.iter().map(|row| (row.2 >= 0).then_some(row.2)));
-    let time = |row: &Row| (row.3 != NONE).then(|| START.micros() + row.3 * MINUTE);
+    let time = |row: &Row| (row.3 > DELETE).then(|| START.micros() + row.3 * MINUTE);
     let times = TimestampMicrosecondArray::from_iter(rows.iter().map(time));
     let mut columns: Vec<arrow::array::ArrayRef> = vec![Arc::new(ids), Arc::new(times.with_timezone("UTC"))];
     columns.extend(staged.batch.columns().iter().skip(1).cloned());
+    if rows.iter().any(|row| row.3 == DELETE) {
+        let ops: DictionaryArray<Int32Type> =
+            rows.iter().map(|row| (row.3 == DELETE).then_some(record_columns::DELETE)).collect();
+        fields.push(Arc::new(Field::new(record_columns::OP, record_columns::dictionary_type(), true)));
+        columns.push(Arc::new(ops));
+    }
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
     let rows = TableRows { table: staged.table, batch };
     world.store.insert(&key.to_string(), object::encode(&footer, &[rows]).unwrap());

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use arrow::datatypes::TimestampMicrosecondType;
 use pipeline::resolved::{Deletes, Upsert, Write};
 
-use super::dedup::{NONE, Row, held, stage};
+use super::dedup::{DELETE, NONE, Row, held, stage};
 use super::*;
 
 fn world(seed: u64, order_by: &[&str], write: Write) -> World {
@@ -20,6 +21,35 @@ fn world(seed: u64, order_by: &[&str], write: Write) -> World {
     let by = |column: &str, transform| PartitionField { column: column.to_owned(), transform };
     pipeline.table.partition_by = vec![by("at", Transform::Hour)];
     World { pipeline: Arc::new(pipeline), ..world }
+}
+
+fn deleting(world: World, deletes: Deletes) -> World {
+    let mut pipeline = Pipeline::clone(&world.pipeline);
+    pipeline.table.upsert.as_mut().unwrap().deletes = deletes;
+    World { pipeline: Arc::new(pipeline), ..world }
+}
+
+/// A row with its mark: key, event time in minutes, offset of the record that it is of, whether it is marked, and when it was deleted.
+type Marked = (i64, Option<i64>, i64, Option<bool>, Option<i64>);
+
+async fn marked(world: &World) -> Vec<Marked> {
+    let loaded = world.loaded().await;
+    let io = storage::local();
+    let plan = scan::plan(&loaded.metadata, &io, &Request::default()).await.unwrap();
+    let batches: Vec<RecordBatch> = plan.execute(io).try_collect().await.unwrap();
+    let mut rows = Vec::new();
+    for batch in &batches {
+        let long = |name: &str| batch[name].as_primitive::<Int64Type>().iter().collect::<Vec<_>>();
+        let time = |name: &str| batch[name].as_primitive::<TimestampMicrosecondType>().iter().collect::<Vec<_>>();
+        let (ids, offsets, at, deleted_at) = (long("id"), long("_kafka_offset"), time("at"), time("_deleted_at"));
+        let marks = batch["_is_deleted"].as_boolean();
+        for row in 0..batch.num_rows() {
+            let at = at[row].map(|at| (at - START.micros()) / 60_000_000);
+            rows.push((ids[row].unwrap(), at, offsets[row].unwrap(), marks.iter().nth(row).unwrap(), deleted_at[row]));
+        }
+    }
+    rows.sort_unstable();
+    rows
 }
 
 /// Files of the current snapshot: data files, position delete files.
@@ -76,6 +106,241 @@ async fn what_comes_again_changes_nothing_and_a_file_without_rows_is_none() {
     world.fold().run().await.unwrap();
     assert_eq!(held(&world).await, [(1, 0, 0, 2), (2, 0, 0, 3)]);
     assert_eq!(files(&world).await, (2, 0));
+}
+
+#[tokio::test]
+async fn what_is_deleted_softly_stays_and_is_marked_by_the_records_time() {
+    for write in [Write::Auto, Write::MergeOnRead, Write::CopyOnWrite] {
+        let world = deleting(world(8, &["at"], write), Deletes::Soft);
+        stage(&world, &[(0, 0, 1, 10), (0, 1, 2, 90), (0, 2, 3, 10), (0, 3, 9, DELETE)]);
+        let report = world.fold().run().await.unwrap();
+        assert_eq!((report.tables[0].rows_added, report.tables[0].deletes), (4, 0), "the row of a key alone");
+        world.wait(1);
+        // Deleted; deleted and there again; a row and its delete in one fold; the key alone, and a row after all.
+        let rows = [(0, 4, 1, DELETE), (0, 5, 2, DELETE), (0, 6, 2, 5), (0, 7, 4, 20), (0, 8, 4, DELETE), (0, 9, 9, 1)];
+        stage(&world, &rows);
+        let report = world.fold().run().await.unwrap();
+        let table = &report.tables[0];
+        assert_eq!(
+            (table.rows_added, table.rows_updated, table.rows_deleted, table.deletes),
+            (1, 2, 0, 2),
+            "{write:?}"
+        );
+        let at = |ms: i64| Some(ms * 1000);
+        let live = |key, minutes, offset| (key, Some(minutes), offset, Some(false), None);
+        let rows = [
+            (1, Some(10), 4, Some(true), at(4)),
+            live(2, 5, 6),
+            live(3, 10, 2),
+            (4, Some(20), 8, Some(true), at(8)),
+            live(9, 1, 9),
+        ];
+        assert_eq!(marked(&world).await, rows, "{write:?}");
+        world.wait(1);
+        // Again, later; what came before comes again; and a row that is older by its values, but comes later.
+        stage(&world, &[(0, 4, 1, DELETE), (0, 5, 2, DELETE)]);
+        stage(&world, &[(0, 10, 1, DELETE), (0, 11, 4, -30)]);
+        world.fold().run().await.unwrap();
+        let rows =
+            [(1, Some(10), 10, Some(true), at(10)), live(2, 5, 6), live(3, 10, 2), live(4, -30, 11), live(9, 1, 9)];
+        assert_eq!(marked(&world).await, rows, "{write:?}");
+        let totals = world.ledger().await.totals();
+        assert_eq!(totals.rows_added - totals.rows_deleted, 5);
+        let fates = totals.rows_added + totals.rows_updated + totals.superseded + totals.deletes;
+        assert_eq!(fates, 12, "each record is one thing");
+    }
+}
+
+/// A record that had been a dead letter comes after all, and a later one has deleted its key.
+#[tokio::test]
+async fn what_comes_below_what_is_settled_stays_deleted() {
+    for deletes in [Deletes::Hard, Deletes::Soft] {
+        let world = deleting(world(15, &[], Write::Auto), deletes);
+        stage(&world, &[(0, 0, 1, 10)]);
+        world.fold().run().await.unwrap();
+        world.wait(1);
+        world.stage(&["0:1:d"]);
+        stage(&world, &[(0, 2, 1, DELETE), (0, 3, 2, 20)]);
+        assert_eq!(world.fold().run().await.unwrap().tables[0].dead_letters, 1);
+        world.wait(1);
+        stage(&world, &[(0, 1, 1, 50)]);
+        let report = world.fold().run().await.unwrap();
+        assert_eq!((report.tables[0].superseded, report.tables[0].rows_added), (1, 0), "{deletes:?}");
+        match deletes {
+            Deletes::Soft => {
+                let rows = [(1, Some(10), 2, Some(true), Some(2000)), (2, Some(20), 3, Some(false), None)];
+                assert_eq!(marked(&world).await, rows);
+            }
+            _ => assert_eq!(held(&world).await, [(2, 20, 0, 3)]),
+        }
+    }
+    // A delete that comes after all, where rows that came after it may have lost to what it deletes.
+    let world = deleting(world(16, &["at"], Write::Auto), Deletes::Soft);
+    stage(&world, &[(0, 0, 1, 10)]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    world.stage(&["0:1:d"]);
+    stage(&world, &[(0, 2, 1, 5)]);
+    world.fold().run().await.unwrap();
+    world.wait(1);
+    stage(&world, &[(0, 1, 1, DELETE)]);
+    world.fold().run().await.unwrap();
+    assert_eq!(marked(&world).await, [(1, Some(10), 0, Some(false), None)]);
+    let totals = world.ledger().await.totals();
+    assert_eq!((totals.dead, totals.deletes, totals.superseded), (1, 0, 1), "it is dead as before");
+}
+
+#[tokio::test]
+async fn rows_that_are_there_get_their_marks_with_the_columns() {
+    for write in [Write::Auto, Write::MergeOnRead, Write::CopyOnWrite] {
+        let world = world(9, &[], write);
+        stage(&world, &[(0, 0, 1, 10), (0, 1, 2, 10), (0, 2, 3, 90), (0, 3, 4, 90), (0, 4, 5, 90), (0, 5, 6, 90)]);
+        world.fold().run().await.unwrap();
+        world.wait(1);
+        stage(&world, &[(0, 6, 3, 91)]);
+        world.fold().run().await.unwrap();
+        world.wait(1);
+        let before = world.loaded().await;
+        let world = deleting(world, Deletes::Soft);
+        let foreseen = || async {
+            let loaded = world.loaded().await;
+            let bound = crate::bound(loaded.metadata.properties(), &world.id).unwrap();
+            crate::foresee_marks(&world.pipeline.table, &loaded.metadata, bound.as_ref()).unwrap()
+        };
+        assert_eq!((foreseen().await.changes.len(), foreseen().await.rewrites), (2, true));
+        stage(&world, &[(0, 8, 4, DELETE)]);
+        let dry = Fold { settings: Settings { dry_run: true, ..Settings::default() }, ..world.fold() };
+        let changes = ["_is_deleted boolean is added", "_deleted_at timestamptz is added"];
+        assert_eq!(dry.run().await.unwrap().tables[0].column_changes, changes);
+        assert_eq!(world.fold().run().await.unwrap().tables[0].column_changes, changes);
+        let live = |key, minutes, offset| (key, Some(minutes), offset, Some(false), None);
+        let rows = [
+            live(1, 10, 0),
+            live(2, 10, 1),
+            live(3, 91, 6),
+            (4, Some(90), 8, Some(true), Some(8000)),
+            live(5, 90, 4),
+            live(6, 90, 5),
+        ];
+        assert_eq!(marked(&world).await, rows, "{write:?}");
+        assert_eq!(files(&world).await.1, 0, "all files are new");
+        assert_eq!(
+            (foreseen().await.changes.len(), foreseen().await.rewrites, foreseen().await.places.len()),
+            (0, false, 2)
+        );
+        assert_eq!(world.loaded().await.metadata.last_column_id(), before.metadata.last_column_id() + 2);
+        // Once only.
+        world.wait(1);
+        stage(&world, &[(0, 9, 1, 11)]);
+        let report = world.fold().run().await.unwrap();
+        assert!(report.tables[0].column_changes.is_empty());
+        // Hard again: marks go on being written, and what is marked goes.
+        world.wait(1);
+        let world = deleting(world, Deletes::Hard);
+        stage(&world, &[(0, 10, 4, DELETE), (0, 11, 7, 1), (0, 12, 5, DELETE)]);
+        world.fold().run().await.unwrap();
+        let rows = [live(1, 11, 9), live(2, 10, 1), live(3, 91, 6), live(6, 90, 5), live(7, 1, 11)];
+        assert_eq!(marked(&world).await, rows, "{write:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_column_of_the_name_that_is_another_s_stops() {
+    let world = world(10, &[], Write::Auto);
+    stage(&world, &[(0, 0, 1, 10)]);
+    world.fold().run().await.unwrap();
+    let loaded = world.loaded().await;
+    let alter = |fields: Vec<iceberg::spec::NestedField>| {
+        let before = loaded.metadata.current_schema();
+        let mut all = before.as_struct().fields().to_vec();
+        all.extend(fields.into_iter().map(Arc::new));
+        let schema = iceberg::spec::Schema::builder().with_schema_id(before.schema_id() + 1).with_fields(all);
+        iceberg::TableUpdate::AddSchema { schema: schema.build().unwrap() }
+    };
+    let text = iceberg::spec::Type::Primitive(iceberg::spec::PrimitiveType::String);
+    let added = alter(vec![iceberg::spec::NestedField::optional(50, "_Is_Deleted", text)]);
+    let updates = vec![added, iceberg::TableUpdate::SetCurrentSchema { schema_id: -1 }];
+    world.catalog.commit(&loaded, Vec::new(), updates).await.unwrap();
+    world.wait(1);
+    let world = deleting(world, Deletes::Soft);
+    stage(&world, &[(0, 1, 1, DELETE)]);
+    let error = world.fold().run().await.unwrap_err();
+    assert_eq!((error.code(), error.kind()), ("fold.mark_column", model::failure::Kind::Misconfigured));
+    assert!(error.to_string().contains("`_Is_Deleted` of type string"), "{error}");
+    assert_eq!(held(&world).await, [(1, 10, 0, 0)]);
+}
+
+#[tokio::test]
+async fn deletes_that_were_staged_before_they_were_ignored_are_counted() {
+    let world = deleting(world(11, &[], Write::Auto), Deletes::Ignore);
+    stage(&world, &[(0, 0, 1, 10), (0, 1, 1, DELETE), (0, 2, 2, DELETE)]);
+    let report = world.fold().run().await.unwrap();
+    assert_eq!((report.tables[0].rows_added, report.tables[0].filtered[&Filtered::Tombstone]), (1, 2));
+    assert_eq!(held(&world).await, [(1, 10, 0, 0)]);
+}
+
+/// A table whose rows do not say which records they are of: said by a dry run, too.
+#[tokio::test]
+async fn a_table_without_record_columns_stops_before_anything_is_written() {
+    let world = world(12, &[], Write::Auto);
+    let mut pipeline = Pipeline::clone(&world.pipeline);
+    (pipeline.table.mode, pipeline.table.upsert, pipeline.table.record_columns) = (Mode::Append, None, false);
+    let appending = World { pipeline: Arc::new(pipeline), ..world };
+    stage(&appending, &[(0, 0, 1, 10)]);
+    appending.fold().run().await.unwrap();
+    assert!(appending.fold().is_uncompared().await.unwrap());
+    appending.wait(1);
+    let world = World { pipeline: super::upsert::world(12, &[], Write::Auto).pipeline, ..appending };
+    stage(&world, &[(0, 1, 1, 11)]);
+    let dry = Fold { settings: Settings { dry_run: true, ..Settings::default() }, ..world.fold() };
+    for error in [dry.run().await.unwrap_err(), world.fold().run().await.unwrap_err()] {
+        assert_eq!(error.code(), "fold.upsert_column");
+        assert!(error.to_string().contains("`_kafka_topic`"), "{error}");
+        assert!(error.remedy().unwrap().contains("another `name`"));
+    }
+    assert_eq!(world.fold().foresee().await.unwrap().code(), "fold.upsert_column");
+}
+
+#[tokio::test]
+async fn a_table_is_compared_once_a_fold_has_found_rows_of_a_key() {
+    let world = world(13, &[], Write::Auto);
+    assert!(!world.fold().is_uncompared().await.unwrap());
+    stage(&world, &[(0, 0, 1, 10)]);
+    world.fold().run().await.unwrap();
+    assert!(world.fold().is_uncompared().await.unwrap());
+    world.wait(1);
+    stage(&world, &[(0, 1, 1, 11)]);
+    world.fold().run().await.unwrap();
+    assert!(!world.fold().is_uncompared().await.unwrap());
+}
+
+/// A data file of which each fold replaces some rows is not about more and more delete files.
+#[tokio::test]
+async fn delete_files_are_merged() {
+    let world = world(14, &[], Write::MergeOnRead);
+    let mut log: Vec<Row> = (0..60).map(|n| (0, n, n, 0)).collect();
+    stage(&world, &log);
+    world.fold().run().await.unwrap();
+    let mut fewer = 0;
+    for fold in 0..12_i64 {
+        world.wait(1);
+        let offset = log.len() as i64;
+        // In a partition of their own.
+        let next: Vec<Row> = (0..3).map(|n| (0, offset + n, fold * 3 + n, 600 + fold * 60)).collect();
+        stage(&world, &next);
+        log.extend(&next);
+        let before = files(&world).await.1;
+        world.fold().run().await.unwrap();
+        let after = files(&world).await.1;
+        assert!(after <= 5, "{after} delete files");
+        fewer += u64::from(after < before);
+        assert_eq!(held(&world).await, defined(&log, false), "after {fold}");
+        let loaded = world.loaded().await;
+        let summary = &loaded.metadata.current_snapshot().unwrap().summary().additional_properties;
+        let gone: i64 = summary["total-position-deletes"].parse().unwrap();
+        assert_eq!(gone, (fold + 1) * 3, "each row is named once");
+    }
+    assert!(fewer > 1, "some were merged");
 }
 
 #[tokio::test]

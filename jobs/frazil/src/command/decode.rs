@@ -38,6 +38,9 @@ struct Body<'a, P> {
     /// Whether it deletes the row of its key.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     deletes: bool,
+    /// Whether that row stays, and is marked.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    marks: bool,
     /// By what the record was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     filtered: Option<Filtered>,
@@ -178,7 +181,8 @@ pub(crate) fn document(
     decoded: &Decoded,
     session: &mut Session<'_>,
 ) -> Result<(), Failure> {
-    let mut body = Body { place, table: None, dead_letter: None, tombstone: false, deletes: false, filtered: None };
+    let (tombstone, deletes, marks) = (false, false, false);
+    let mut body = Body { place, table: None, dead_letter: None, tombstone, deletes, marks, filtered: None };
     let rows = match decoded {
         Decoded::Rows { table, rows } => {
             body.table.clone_from(table);
@@ -188,8 +192,8 @@ pub(crate) fn document(
             body.tombstone = true;
             &[]
         }
-        Decoded::Delete => {
-            (body.tombstone, body.deletes) = (true, true);
+        Decoded::Delete { marks } => {
+            (body.tombstone, body.deletes, body.marks) = (true, true, *marks);
             &[]
         }
         Decoded::Filtered(why) => {

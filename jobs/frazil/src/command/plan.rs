@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use iceberg::spec::PartitionField;
 use model::failure::Kind;
 use pipeline::environment::{Environment, Location};
-use pipeline::resolved::{Mode, RECORD_COLUMNS, TableName};
+use pipeline::resolved::{MARK_COLUMNS, Mode, RECORD_COLUMNS, TableName};
 use pipeline::{Fault, glob};
 use serde::Serialize;
 
@@ -122,7 +122,7 @@ pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) 
             body.offline = Some(offline(resolved, environment, files));
             if faults.is_empty() && resolved.pipeline.has_many() {
                 match look_at_many(resolved, examinee, environment, session).await {
-                    Ok((tables, found)) => {
+                    Ok((tables, found, warnings)) => {
                         let unread = tables.iter().find_map(|table| match &table.live {
                             Live::Unreachable { why } => Some(why),
                             _ => None,
@@ -131,17 +131,20 @@ pub(crate) async fn run(arguments: &arguments::Plan, session: &mut Session<'_>) 
                             return Err(unreachable(why.clone()));
                         }
                         faults.extend(found);
+                        body.warnings.extend(warnings);
                         (body.live, body.tables) = (Live::Many, tables);
                     }
                     Err(failure) if arguments.exit_code => return Err(unreachable(failure.message)),
                     Err(failure) => body.live = Live::Unreachable { why: failure.message },
                 }
             } else if faults.is_empty() {
-                let (live, Compared { changes, faults: found }) = look(resolved, examinee, environment, session).await;
+                let (live, compared) = look(resolved, examinee, environment, session).await;
+                let Compared { changes, faults: found, warnings } = compared;
                 if let (Live::Unreachable { why }, true) = (&live, arguments.exit_code) {
                     return Err(unreachable(why.clone()));
                 }
                 faults.extend(found);
+                body.warnings.extend(warnings);
                 (body.live, body.changes) = (live, changes);
             }
         }
@@ -210,7 +213,7 @@ async fn look_at_many(
     examinee: &Examinee,
     environment: &Environment,
     session: &Session<'_>,
-) -> Result<(Vec<OfTable>, Vec<Fault>), Failure> {
+) -> Result<(Vec<OfTable>, Vec<Fault>, Vec<Remark>), Failure> {
     let pipeline = &resolved.pipeline;
     let named = pipeline.source.topics.iter().filter(|topic| !glob::is_glob(topic));
     let mut known: BTreeSet<TableName> = named.filter_map(|topic| pipeline.route.as_ref()?.of_topic(topic)).collect();
@@ -223,17 +226,19 @@ async fn look_at_many(
         known.extend(fold.tables().await.map_err(|e| super::fold::failed(&e))?);
     }
     let mut tables = Vec::new();
-    let mut faults = Vec::new();
+    let (mut faults, mut remarks) = (Vec::new(), Vec::new());
     for table in known {
         let own = resolved.of(&table);
         // One whose metadata can't be read hides nothing of the others.
-        let (live, Compared { changes, faults: found }) = look(&own, examinee, environment, session).await;
+        let (live, compared) = look(&own, examinee, environment, session).await;
+        let Compared { changes, faults: found, warnings } = compared;
+        remarks.extend(warnings.into_iter().map(|r| Remark { message: format!("{table}: {}", r.message), ..r }));
         let of_table = |fault: Fault| Fault { message: format!("{table}: {}", fault.message), ..fault };
         faults.extend(found.into_iter().map(of_table));
         let (mode, partition_spec) = (own.pipeline.table.mode, partition_spec(&own));
         tables.push(OfTable { table: table.to_string(), mode, partition_spec, live, changes });
     }
-    Ok((tables, faults))
+    Ok((tables, faults, remarks))
 }
 
 fn columns(resolved: &Resolved) -> Vec<Column> {
@@ -254,6 +259,15 @@ fn columns(resolved: &Resolved) -> Vec<Column> {
             name: (*name).to_owned(),
             r#type: data_type.to_string(),
             required: *required,
+            source: source.to_owned(),
+        }));
+    }
+    if resolved.pipeline.table.marks_deletes() {
+        let of_record = ["deletes = \"soft\"", "@timestamp of the record that deletes"];
+        all.extend(MARK_COLUMNS.iter().zip(of_record).map(|((name, data_type), source)| Column {
+            name: (*name).to_owned(),
+            r#type: data_type.to_string(),
+            required: false,
             source: source.to_owned(),
         }));
     }
@@ -294,6 +308,7 @@ async fn compare(
     let mut bound = None;
     let mut has_committed = false;
     let mut stop = None;
+    let mut is_uncompared = false;
     // A store that nobody made yet refuses to be listed.
     if let Some(tables) = tables.as_ref().filter(|_| is_made || !is_local) {
         let store = environment::existing_store(environment, session).await?;
@@ -306,6 +321,9 @@ async fn compare(
         if stop.is_none() {
             // What is staged may be of a version of the schema, or of a file, that this one says nothing of.
             stop = fold.foresee().await.filter(|error| error.kind() == Kind::Misconfigured);
+        }
+        if stop.is_none() && resolved.pipeline.table.mode == Mode::Upsert {
+            is_uncompared = fold.is_uncompared().await.unwrap_or(false);
         }
         if let (Some(loaded), None) = (&loaded, &stop) {
             bound = fold::bound(loaded.metadata.properties(), &id).map_err(|e| super::fold::failed(&e))?;
@@ -320,8 +338,20 @@ async fn compare(
             (Live::Present { metadata_location, format_version }, compared)
         }
     };
+    if is_uncompared {
+        let message = format!(
+            "rows of {name} were let in without looking for others of their ({}): where a key has several, they stay until a record of the \
+             key takes effect; it is held against the newest of them{}, and all of them go together; of a key that no record comes of, all stay",
+            resolved.pipeline.table.primary_key.join(", "),
+            match resolved.pipeline.table.upsert.as_ref().is_some_and(|upsert| !upsert.order_by.is_empty()) {
+                true => " (by `order_by`, then by record)",
+                false => " (the one of the latest record)",
+            }
+        );
+        compared.warnings.push(Remark { code: "plan.rows_of_a_key", message });
+    }
     // What the comparison has said in its own words is not said again.
-    let said = ["fold.foreign_table", "fold.table_exists", "fold.table_missing"];
+    let said = ["fold.foreign_table", "fold.table_exists", "fold.table_missing", "fold.mark_column"];
     let said = |stop: &fold::Error| {
         said.contains(&stop.code()) || compared.faults.iter().any(|fault| fault.message.contains(&stop.to_string()))
     };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fold::{Foreseen, What, order_text, spec_text};
+use fold::{Foreseen, ForeseenMarks, What, order_text, spec_text};
 use iceberg::spec::{NestedField, TableMetadata, Type};
 use pipeline::Fault;
 use pipeline::resolved::{Exists, RECORD_COLUMNS};
@@ -10,6 +10,8 @@ use serde::Serialize;
 use staging::footer;
 use table::schema::written;
 
+use super::estimate::bytes;
+use super::remarks::Remark;
 use crate::examination::{Examinee, Resolved};
 
 /// A snapshot's life where a table does not say, by Iceberg's own default: 5 days, in milliseconds.
@@ -53,6 +55,7 @@ pub(crate) enum Kind {
 pub(crate) struct Compared {
     pub(crate) changes: Vec<Change>,
     pub(crate) faults: Vec<Fault>,
+    pub(crate) warnings: Vec<Remark>,
 }
 
 /// Holds a pipeline against its table. `bound` are the columns that the pipeline's earlier folds filled, by source.
@@ -107,11 +110,11 @@ pub(crate) fn absent(resolved: &Resolved, examinee: &Examinee) -> Compared {
             "there is no table {name} to join: make it with the engine that owns it, mend its name, or say `exists = \"create\"`"
         );
         let fault = examinee.examined.fault("table.exists", "plan.table_missing", message, None);
-        return Compared { changes: Vec::new(), faults: vec![fault] };
+        return Compared { faults: vec![fault], ..Compared::default() };
     }
     let effect = "the first fold makes it".to_owned();
     let creation = Change { change: Kind::CreateTable, name, table: None, file: None, effect };
-    Compared { changes: vec![creation], faults: Vec::new() }
+    Compared { changes: vec![creation], ..Compared::default() }
 }
 
 struct Comparison<'a> {
@@ -173,6 +176,14 @@ impl Comparison<'_> {
                 }
                 // Others' table gets those that it lacks: they are among the changes.
                 None if is_record && self.is_joined() => {}
+                None if is_record && resolved.pipeline.table.mode.is_ordered() => {
+                    let message = format!(
+                        "the table has no column `{}`, which tells which of two versions of a row came later: `mode = \"upsert\"` takes \
+                         a table that was made with the record columns; fold into a new one, another `name` under [table]",
+                        wanted.name
+                    );
+                    self.fault("table.mode", "plan.record_columns", message);
+                }
                 None if is_record => {
                     let effect = "the table has no such column, and this version adds none: it is left out";
                     self.change(Kind::AddColumn, &wanted.name, None, Some(written(&wanted.field_type)), effect);
@@ -180,6 +191,7 @@ impl Comparison<'_> {
                 None => {}
             }
         }
+        used.extend(self.marks(bound));
         let is_filled = |name: &str| self.is_joined() && RECORD_COLUMNS.iter().any(|(record, ..)| *record == name);
         let left =
             live.as_struct().fields().iter().filter(|field| !used.contains(&field.id) && !is_filled(&field.name));
@@ -222,6 +234,36 @@ impl Comparison<'_> {
         for (column, stop) in stops {
             self.stop(&column, places.get(&column).copied(), &stop);
         }
+    }
+
+    /// What soft deletes change. Gives the table's fields that mark rows.
+    fn marks(&mut self, bound: Option<&BTreeMap<String, i32>>) -> Vec<i32> {
+        let ForeseenMarks { changes, rewrites, places } =
+            match fold::foresee_marks(&self.resolved.pipeline.table, self.metadata, bound) {
+                Ok(foreseen) => foreseen,
+                Err(stop) => {
+                    let remedy = stop.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"));
+                    self.fault("table.deletes", stop.code(), format!("folds would stop: {stop}{remedy}"));
+                    return Vec::new();
+                }
+            };
+        for fold::Change { path, what } in changes {
+            if let What::Added { data_type } = what {
+                self.change(Kind::AddColumn, &path, None, Some(data_type), "the first fold of rows adds it");
+            }
+        }
+        if rewrites {
+            let summary = self.metadata.current_snapshot().map(|s| &s.summary().additional_properties);
+            let total = |name: &str| summary.and_then(|summary| summary.get(name)?.parse::<u64>().ok());
+            let files = total("total-data-files").map_or_else(|| "all".to_owned(), |files| format!("all {files}"));
+            let size = total("total-files-size").map_or_else(String::new, |size| format!(", {}", bytes(size)));
+            let message = format!(
+                "rows that are there get `_is_deleted` = false by writing them anew: the first fold of rows writes {files} data files{size}, \
+                 once, in one commit"
+            );
+            self.compared.warnings.push(Remark { code: "plan.marks_rewrite", message });
+        }
+        places
     }
 
     /// A column that folds would stop at.

@@ -3,7 +3,7 @@
 use pipeline::Fault;
 use pipeline::environment::{Environment, Start};
 use pipeline::partition;
-use pipeline::resolved::{Late, Mode, PartitionField, Pipeline, Table, Transform, Write};
+use pipeline::resolved::{Deletes, From, Late, Mode, PartitionField, Pipeline, Table, Transform, Write};
 use pipeline::route::Route;
 use pipeline::types::Type;
 use serde::Serialize;
@@ -131,14 +131,16 @@ impl<'a> Remarks<'a> {
                     "records without a value have no field that names their table, and go to dead letters: nothing is deleted",
                 );
             }
-            if let (true, Some(column)) = (table.takes_deletes(), table.beside_record_key()) {
+            if let Some(column) = table.of_one_record() {
                 self.add(
-                    "plan.deletes_without_key",
+                    "plan.key_per_record",
                     format!(
-                        "records without a value delete the row of their key, and go to dead letters as long as `{column}` is not made \
-                         of it: `{column} = \"@key.{column}\"` with [key], or `deletes = \"ignore\"`"
+                        "`{column}` is another in each record: no row replaces one, and nothing is deleted; leave it out of `primary_key`, \
+                         or say `mode = \"append\"`"
                     ),
                 );
+            } else if let (true, Some(column)) = (table.takes_deletes(), table.beside_record_key()) {
+                self.add("plan.deletes_without_key", without_key(table, column));
             }
             return;
         }
@@ -282,6 +284,26 @@ impl<'a> Remarks<'a> {
     }
 }
 
+/// Records without a value do not name their row, for a column of the key is not made of what they have.
+fn without_key(table: &Table, column: &str) -> String {
+    let why = match table.source_of(column) {
+        Some(From::Header(_)) => format!("`{column}` is made of a header, which they need not have"),
+        Some(From::Record(_)) => format!("`{column}` is of each record itself"),
+        _ => format!("`{column}` is made of the value"),
+    };
+    // The last of a path's names is what the field in the key is most likely called.
+    let field = match table.source_of(column) {
+        Some(From::Path(path)) => path.last().cloned(),
+        Some(From::Header(name)) => Some(name),
+        _ => None,
+    };
+    let field = field.unwrap_or_else(|| column.to_owned());
+    format!(
+        "records without a value delete the row of their key, and go to dead letters: {why}; make it of the record's key, where that \
+         has it (`{column} = {{ from = \"@key.{field}\", … }}` with [key]), or say `deletes = \"ignore\"`"
+    )
+}
+
 fn upserted(table: &Table) -> String {
     let upsert = table.upsert.clone().unwrap_or_default();
     let newer = match upsert.order_by.as_slice() {
@@ -293,9 +315,14 @@ fn upserted(table: &Table) -> String {
         Write::CopyOnWrite => "go by writing their files anew",
         Write::Auto => "go by position delete files, and where many of a file's rows go, by writing it anew",
     };
+    let deleted = match upsert.deletes {
+        Deletes::Hard => "a record without a value removes the row of its key",
+        Deletes::Soft => "a record without a value marks the row of its key as deleted (`_is_deleted`, `_deleted_at`)",
+        Deletes::Ignore => "records without a value are left out",
+    };
     format!(
-        "of the rows of one ({}) the newest stays: {newer}; old rows {removed}; of the table those files are read that partitions, \
-         bounds and bloom filters of the key do not rule out",
+        "of the rows of one ({}) the newest stays: {newer}; {deleted}; old rows {removed}; of the table those files are read that \
+         partitions, bounds and bloom filters of the key do not rule out",
         table.primary_key.join(", ")
     )
 }

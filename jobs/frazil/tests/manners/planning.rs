@@ -318,6 +318,82 @@ fn what_a_fold_makes_is_what_was_planned() {
     assert_eq!((exit, &plan["changes"]), (Exit::Done, &json!([])), "{plan}");
 }
 
+/// What mode `upsert` does to a table that another mode has filled.
+#[test]
+fn what_upsert_makes_of_a_table_that_is_there_is_said() {
+    let upsert = |file: &str, more: &str| {
+        let key = "\nmode = \"upsert\"\nprimary_key = [\"employee_id\"]\n";
+        file.replace("\nmode = \"append\"\n", &format!("{key}{more}\n"))
+    };
+    let messages = |plan: &Value, code: &str| -> Vec<String> {
+        let all = plan["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == code);
+        all.map(|warning| warning["message"].as_str().unwrap().to_owned()).collect()
+    };
+    let (exit, plan) = against_the_table(|file| upsert(file, "deletes = \"ignore\""));
+    assert_eq!((exit, &plan["changes"]), (Exit::Done, &json!([])), "{plan}");
+    let said = messages(&plan, "plan.rows_of_a_key");
+    assert!(said.len() == 1 && said[0].contains("their (employee_id)") && said[0].contains("go together"), "{plan}");
+    assert_eq!(messages(&plan, "plan.marks_rewrite").len(), 0);
+    let (exit, plan) = against_the_table(|file| upsert(file, "deletes = \"soft\""));
+    let changes: Vec<&Value> = plan["changes"].as_array().unwrap().iter().map(|change| &change["name"]).collect();
+    assert_eq!((exit, changes), (Exit::No, vec![&json!("_is_deleted"), &json!("_deleted_at")]), "{plan}");
+    let said = messages(&plan, "plan.marks_rewrite");
+    assert!(said.len() == 1 && said[0].contains(" data files, ") && said[0].contains("once"), "{plan}");
+    let columns = plan["columns"].as_array().unwrap();
+    assert_eq!(columns[columns.len() - 2]["type"], "boolean");
+    assert!(plan["merge"].as_str().unwrap().contains("marks the row of its key as deleted"), "{plan}");
+    assert_eq!(messages(&plan, "plan.deletes_without_key").len(), 1);
+}
+
+#[test]
+fn a_table_without_record_columns_is_no_table_for_upsert() {
+    let place = Place::with_pipeline();
+    let own = include_str!("../../demo/employee.toml");
+    let file = |more: &str| own.replace("\nmode = \"append\"\n", &format!("\n{more}\n"));
+    place.write("dir/pipelines/employee.toml", file("mode = \"append\"\nrecord_columns = false"));
+    let mut events = events(40, 0.0).into_iter();
+    place.write("event.json", events.next().unwrap());
+    place.done(&["ingest", "--event", "event.json"]);
+    place.done(&["fold"]);
+    let upsert = file("mode = \"upsert\"\nprimary_key = [\"employee_id\"]\ndeletes = \"ignore\"");
+    place.write("dir/pipelines/employee.toml", upsert);
+    let (exit, plan) = place.plan(&["--dir", "dir"]);
+    assert_eq!((exit, &plan["faults"][0]["code"]), (Exit::Usage, &json!("plan.record_columns")), "{plan}");
+    let message = plan["faults"][0]["message"].as_str().unwrap();
+    assert!(message.contains("`_kafka_topic`") && message.contains("another `name`"), "{message}");
+}
+
+/// Key columns that a record without a value does not have.
+#[test]
+fn a_key_that_deletes_can_not_name_is_warned_of() {
+    let warned = |key: &str| {
+        let table = format!(
+            "mode = \"upsert\"\nprimary_key = [{key}]\n[key]\nformat = \"json\"\nframing = \"bare\"\n[table.columns]\n\
+             k = {{ from = \"@key.id\", type = \"long\" }}\nt = \"@topic\"\no = \"@offset\"\n\
+             h = {{ from = \"@header.tenant\", type = \"string\" }}\nn = \"name\"\n"
+        );
+        let place = project(&[("employee", &employee(&table))]);
+        let (exit, plan) = place.plan(&[]);
+        assert_eq!(exit, Exit::Done, "{plan}");
+        let of_key = ["plan.deletes_without_key", "plan.key_per_record"];
+        let all = plan["warnings"].as_array().unwrap().iter();
+        let found = all.filter(|warning| of_key.contains(&warning["code"].as_str().unwrap()));
+        found
+            .map(|w| format!("{}: {}", w["code"].as_str().unwrap(), w["message"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    assert!(warned("\"k\", \"t\"").is_empty(), "its topic is known of every record");
+    assert!(warned("\"k\", \"_kafka_topic\", \"_kafka_partition\"").is_empty());
+    let check = |key: &str, words: &[&str]| {
+        let said = warned(key);
+        assert!(said.len() == 1 && words.iter().all(|word| said[0].contains(word)), "{said:?}");
+    };
+    check("\"k\", \"n\"", &["deletes_without_key", "`n` is made of the value", "n = { from = \"@key.name\""]);
+    check("\"k\", \"h\"", &["deletes_without_key", "of a header", "h = { from = \"@key.tenant\""]);
+    check("\"k\", \"o\"", &["key_per_record", "`o` is another in each record", "mode = \"append\""]);
+    check("\"k\", \"_kafka_offset\"", &["key_per_record", "leave it out of `primary_key`"]);
+}
+
 #[test]
 fn what_would_change_in_the_table_is_shown() {
     let changes = |plan: &Value| -> Vec<String> {

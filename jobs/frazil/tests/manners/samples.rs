@@ -182,6 +182,17 @@ fn what_deletes_a_row_is_told_from_rows() {
     assert_eq!(place.tested(&[]).1, json!(0));
     let (exit, document) = place.answer(&["decode", "--null", "--key-hex", "7b226964223a377d"]);
     assert_eq!((exit, &document["deletes"], &document["rows"]), (Exit::Done, &json!(true), &json!([])), "{document}");
+    assert_eq!(document.get("marks"), None);
+    let file = std::fs::read_to_string(place.folder.path().join("pipelines/p.toml")).unwrap();
+    place.write("pipelines/p.toml", file.replacen("[table.columns]", "deletes = \"soft\"\n[table.columns]", 1));
+    let null = ["decode", "--null", "--key-hex", "7b226964223a377d"];
+    let (exit, document) = place.answer(&null);
+    assert_eq!(
+        (exit, &document["deletes"], &document["marks"]),
+        (Exit::Done, &json!(true), &json!(true)),
+        "{document}"
+    );
+    assert!(place.run(&null).stdout.contains("marks the row of its key as deleted"));
     let (exit, document) = place.answer(&["decode", "--null"]);
     assert_eq!((exit, &document["dead_letter"]["class"]), (Exit::No, &json!("null_key")), "{document}");
     // A table's key that is not made of the record's.

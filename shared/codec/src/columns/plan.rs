@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pipeline::expectation::{Expectations, Literal};
 use pipeline::resolved::{
-    self, ColumnCase, ColumnDeclaration, Fields, From, Mode, Pii, RECORD_COLUMNS, RecordField, Table, Transform, Types,
-    UnknownFields, Value,
+    self, ColumnCase, ColumnDeclaration, Fields, From, MARK_COLUMNS, Mode, Pii, RECORD_COLUMNS, RecordField, Table,
+    Transform, Types, UnknownFields, Value,
 };
 use pipeline::types::Type;
 use pipeline::{partition, path};
@@ -1032,6 +1032,17 @@ impl<'a> Planner<'a> {
                     self.fault(place, format!("`{column}` is {data_type}, which can't be a key"));
                 }
                 Ok(_) => {}
+            }
+        }
+        if table.marks_deletes() {
+            let is_mark = |name: &str| MARK_COLUMNS.iter().any(|(mark, _)| name.to_lowercase() == *mark);
+            if let Some(column) = columns.columns.iter().find(|column| is_mark(&column.name)) {
+                let message = format!(
+                    "`deletes = \"soft\"` makes the column `{}` itself, and a field is called so: declare a column of another name \
+                     for it, or exclude it",
+                    column.name
+                );
+                self.fault("table.deletes".to_owned(), message);
             }
         }
         for (n, column) in table.upsert.iter().flat_map(|upsert| &upsert.order_by).enumerate() {

@@ -11,8 +11,8 @@ use crate::path::{self, Wrong};
 use crate::quantity;
 use crate::reader::{Reader, Text};
 use crate::resolved::{
-    ColumnCase, ColumnDeclaration, DedupWithin, Deletes, Exists, Fields, From, Late, Mode, NullKeys, PartitionField,
-    Pii, SortField, Staging, Table, TableName, Transform, Types, UnknownFields, Upsert, Write,
+    ColumnCase, ColumnDeclaration, DedupWithin, Deletes, Exists, Fields, From, Late, MARK_COLUMNS, Mode, NullKeys,
+    PartitionField, Pii, SortField, Staging, Table, TableName, Transform, Types, UnknownFields, Upsert, Write,
 };
 use crate::route::{self, Refused, Route};
 use crate::sort;
@@ -226,8 +226,19 @@ fn upsert<'t>(
         upsert.write = choice(reader, block.section, "write", &here, &[]);
     }
     if block.section.get("deletes").is_some() {
-        let here = [("hard", Deletes::Hard), ("ignore", Deletes::Ignore)];
-        upsert.deletes = choice(reader, block.section, "deletes", &here, &["soft"]);
+        let here = [("hard", Deletes::Hard), ("soft", Deletes::Soft), ("ignore", Deletes::Ignore)];
+        upsert.deletes = choice(reader, block.section, "deletes", &here, &[]);
+    }
+    if upsert.deletes == Deletes::Soft {
+        let is_mark = |name: &str| MARK_COLUMNS.iter().any(|(mark, _)| name.to_lowercase() == *mark);
+        if let Some(column) = known.columns.iter().find(|c| is_mark(&c.name) && c.pii != Some(Pii::Drop)) {
+            let at = block.section.get("deletes").or_else(|| block.section.get("mode"));
+            let message = format!(
+                "`deletes = \"soft\"` makes the column `{}` itself: call the declared one otherwise",
+                column.name
+            );
+            reader.fault(at.map_or(block.section.at, |entry| entry.value_at()), code::RESERVED, message);
+        }
     }
     Some(upsert)
 }

@@ -888,6 +888,10 @@ fn what_belongs_to_upsert_is_said_of_it_alone() {
         &format!("mode = \"dedup\"\n{key}\norder_by = [\"at\"]\nwrite = \"auto\"\ndeletes = \"hard\""),
         &["5:1 invalid `mode = \"upsert\"`", "6:1 invalid belongs to", "7:1 invalid belongs to"],
     );
+    table(
+        &format!("{upsert}\ndeletes = \"soft\"\n[table.columns]\n_is_deleted = {{ type = \"boolean\" }}"),
+        &["5:11 reserved makes the column `_is_deleted` itself"],
+    );
     table("null_keys = \"reject\"", &["3:1 invalid compare keys"]);
     let columns = "[table.columns]\na = { pii = \"last4\" }";
     table(&format!("{upsert}\n{columns}"), &["4:16 invalid rows of many would be one"]);
@@ -912,4 +916,22 @@ fn what_belongs_to_upsert_is_said_of_it_alone() {
     assert_eq!(of("two").upsert, None);
     assert!(!of("three").takes_deletes() && of("one").takes_deletes());
     assert_eq!(of("one").beside_record_key(), Some("a"));
+    let beside = |key: &str| {
+        let columns = "[table.columns]\nid = \"@key.id\"\nt = \"@topic\"\np = \"@partition\"\no = \"@offset\"\nh = \"@header.h\"\nv = \"v\"\n";
+        let of_key = "[key]\nformat = \"json\"\nframing = \"bare\"\n";
+        let table = format!(
+            "[table]\nname = \"db.t\"\nmode = \"upsert\"\nprimary_key = [{key}]\ndeletes = \"soft\"\n{columns}"
+        );
+        let columns = table.replace("\"@key.id\"", "{ from = \"@key.id\", type = \"long\" }");
+        let pipeline = parse_named(&format!("[source]\ntopics = [\"x\"]\n{VALUE}{of_key}{columns}")).unwrap();
+        assert!(pipeline.table.takes_deletes() && pipeline.table.marks_deletes());
+        let (beside, one) = (pipeline.table.beside_record_key(), pipeline.table.of_one_record());
+        (beside.map(str::to_owned), one.map(str::to_owned))
+    };
+    let some = |name: &str| Some(name.to_owned());
+    assert_eq!(beside("\"id\", \"t\", \"p\", \"_kafka_topic\""), (None, None));
+    assert_eq!(beside("\"id\", \"v\""), (some("v"), None));
+    assert_eq!(beside("\"id\", \"h\""), (some("h"), None));
+    assert_eq!(beside("\"id\", \"o\""), (some("o"), some("o")));
+    assert_eq!(beside("\"t\", \"_kafka_offset\""), (some("_kafka_offset"), some("_kafka_offset")));
 }

@@ -120,6 +120,16 @@ impl Deletes {
         self.count
     }
 
+    /// The rows of a data file that it names, where it names none of any other.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub(super) async fn of_one(&self, file_io: &FileIO, path: &str) -> Result<Option<Vec<i64>>, Fault> {
+        let rows = self.rows(file_io).await?;
+        let own = rows.get(path).filter(|_| rows.len() == 1);
+        Ok(own.map(|rows| rows.iter().map(u64::cast_signed).collect()))
+    }
+
     async fn rows(&self, file_io: &FileIO) -> Result<&HashMap<String, RoaringTreemap>, Fault> {
         self.rows.get_or_try_init(|| self.read(file_io)).await
     }

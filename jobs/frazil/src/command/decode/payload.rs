@@ -43,8 +43,8 @@ pub(crate) enum Decoded {
     Rows { table: Option<String>, rows: Vec<Row> },
     /// A null value: in the modes there are it makes no row.
     Tombstone,
-    /// A null value: it deletes the row of its key.
-    Delete,
+    /// A null value: it deletes the row of its key, or marks it.
+    Delete { marks: bool },
     /// It makes no row by choice.
     Filtered(Filtered),
     /// It can never be a row.
@@ -57,7 +57,8 @@ impl Decoded {
         match self {
             Self::Rows { rows, .. } => format!("{} rows", rows.len()),
             Self::Tombstone => "a tombstone: no row".to_owned(),
-            Self::Delete => "a tombstone: it deletes the row of its key".to_owned(),
+            Self::Delete { marks: false } => "a tombstone: it deletes the row of its key".to_owned(),
+            Self::Delete { marks: true } => "a tombstone: it marks the row of its key as deleted".to_owned(),
             Self::Filtered(Filtered::Explode) => "nothing to explode: no row".to_owned(),
             Self::Filtered(_) => "left out by the filter: no row".to_owned(),
             Self::Dead { class, path, message } => {
@@ -70,7 +71,7 @@ impl Decoded {
     /// The command was done; for a dead letter the answer is no.
     pub(super) const fn exit(&self) -> Exit {
         match self {
-            Self::Rows { .. } | Self::Tombstone | Self::Delete | Self::Filtered(_) => Exit::Done,
+            Self::Rows { .. } | Self::Tombstone | Self::Delete { .. } | Self::Filtered(_) => Exit::Done,
             Self::Dead { .. } => Exit::No,
         }
     }
@@ -177,7 +178,7 @@ impl Reader {
             _ if self.pipeline.route.as_ref().is_some_and(Route::takes_fields) => dead(Rejected::no_field_of_a_route()),
             Some(column) => dead(Rejected::key_beside(column)),
             None if record.key.is_none() => dead(Rejected::no_key_to_delete()),
-            None => Decoded::Delete,
+            None => Decoded::Delete { marks: table.marks_deletes() },
         }
     }
 

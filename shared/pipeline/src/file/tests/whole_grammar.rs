@@ -59,7 +59,7 @@ fn the_whole_grammar_is_accepted_or_refused_by_name() {
         ("table", "mode = \"upsert\"\nprimary_key = [\"a\"]\nwrite = \"copy-on-write\"", Ok(())),
         ("table", "mode = \"upsert\"\nprimary_key = [\"a\"]\ndeletes = \"hard\"", Ok(())),
         ("table", "mode = \"upsert\"\nprimary_key = [\"a\"]\ndeletes = \"ignore\"", Ok(())),
-        ("table", "mode = \"upsert\"\nprimary_key = [\"a\"]\ndeletes = \"soft\"", Err("deletes = \"soft\"")),
+        ("table", "mode = \"upsert\"\nprimary_key = [\"a\"]\ndeletes = \"soft\"", Ok(())),
         ("table", "tombstones = \"filter\"", Ok(())),
         ("table", "tombstones = \"keep\"", Err("tombstones = \"keep\"")),
         ("table", "mode = \"dedup\"\nprimary_key = [\"a\"]\nnull_keys = \"match\"", Ok(())),
