@@ -1,6 +1,6 @@
-"""PyIceberg's count of a demo's table in a bucket. count_s3.py --catalog DB|glue --warehouse S3URL --table NAME --report FILE
+"""PyIceberg's count of a demo's table. count_rows.py --catalog DB|glue|rest:URL --warehouse URL --table NAME --report FILE
 
-The table is named by a catalog in a file, or by the one in Glue. The service is the one of AWS_ENDPOINT_URL, with the credentials of the environment.
+The table is named by a catalog in a file, by the one in Glue, or by one that speaks REST. The service is the one of AWS_ENDPOINT_URL, with the credentials of the environment.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import sys
 
 import pyarrow.compute
 from pyiceberg.catalog.glue import GlueCatalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 
@@ -25,6 +26,8 @@ def main() -> None:
     properties["warehouse"] = args.warehouse
     if args.catalog == "glue":
         catalog = GlueCatalog("glue", **properties)
+    elif args.catalog.startswith("rest:"):
+        catalog = RestCatalog("rest", uri=args.catalog.removeprefix("rest:"))
     else:
         catalog = SqlCatalog("frazil", uri=f"sqlite:///{pathlib.Path(args.catalog).resolve()}", **properties)
     rows = catalog.load_table(args.table).scan(selected_fields=("employee_id",)).to_arrow()
