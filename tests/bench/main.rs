@@ -196,6 +196,8 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
         }
         black_box(decoder.finish().unwrap());
     });
+    let many: Vec<Vec<u8>> = payloads.concat().into_iter().cycle().take(10_000).collect();
+    let framed_to_arrow = framed::to_arrow(&many, &mut decoder);
     let ingest = Ingest::new(config).unwrap();
     let minute = bench.clock.now().minute();
     let staged: Vec<(staging::footer::Footer, Vec<TableRows>)> =
@@ -244,7 +246,7 @@ fn measure(events: usize, rounds: usize, hours: i64, memory_bytes: u64) -> Value
             "peak": peaks,
             "target_peak_bytes": 96 * 1024 * 1024,
         },
-        "framed": framed::measure(&bodies[0]),
+        "framed": { "to_arrow": framed_to_arrow, "event_to_object": framed::measure(&bodies[0]) },
         "files": files(),
         "fold_wide": wide::fold(),
         "fold_append": fold_append(&bodies, rounds, memory_bytes),
