@@ -115,9 +115,11 @@ pub(crate) fn to_arrow(payloads: &[Vec<u8>], decoder: &mut Decoder) -> Value {
                     continue;
                 }
                 let record = Record { value, schema_header: None, unwrapped: None };
-                let framed = splitter.split(&record).unwrap();
-                black_box((framed.schema, framed.message, framed.repeated));
-                decoder.decode(framed.payload).unwrap();
+                let payload = match splitter.repeated(&record) {
+                    Some(payload) => payload,
+                    None => splitter.split(&record).unwrap().payload,
+                };
+                decoder.decode(payload).unwrap();
             }
             black_box(decoder.finish().unwrap());
             if round > 0 {

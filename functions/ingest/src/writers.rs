@@ -127,6 +127,9 @@ impl Writers {
         readers: &mut impl Readers,
     ) -> Result<Result<(usize, &'a [u8]), Rejected>, Error> {
         let Some(framed) = self.framed(record) else { return Ok(Ok((OWN, &[]))) };
+        if let (Some(Ok(last)), Some(payload)) = (&self.last, self.splitter.repeated(&framed)) {
+            return Ok(Ok((*last, payload)));
+        }
         let Framed { schema, message, payload, repeated } = match self.splitter.split(&framed) {
             Ok(framed) => framed,
             Err(rejected) => return Ok(Err(rejected)),

@@ -241,6 +241,14 @@ impl Splitter {
         self.head(record).map(|head| head.schema)
     }
 
+    /// The payload of a value that begins as the one before it did, with the same schema and message: most do, and nothing else of
+    /// them is to be looked at. Nothing where [`Splitter::split`] has to tell.
+    #[must_use]
+    #[inline]
+    pub fn repeated<'a>(&self, record: &Record<'a>) -> Option<&'a [u8]> {
+        self.last.rest(record)
+    }
+
     /// Takes a value apart. The payload holds until the next call.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! Records may lead back to themselves. Where there is no schema, the description is made of what is declared.
 
 use pipeline::path;
+use pipeline::resolved::ColumnCase;
 use pipeline::types::Type;
 
 use crate::columns::Columns;
@@ -75,6 +76,12 @@ impl Field {
     /// A field that its name finds, and that was never called otherwise.
     pub(crate) fn named(name: &str, value: Value) -> Self {
         Self { name: name.to_owned(), id: name.to_owned(), former: Vec::new(), names: Vec::new(), doc: None, value }
+    }
+
+    /// Whether it has, or had, a name that is spelled as this one where columns are; its own aside.
+    pub(crate) fn was_spelled(&self, case: ColumnCase, name: &str) -> bool {
+        let spelled = case.spell(name);
+        self.former.iter().chain(&self.names).any(|other| case.spell(other) == spelled)
     }
 
     /// Whether it has, or had, this name, which is not its own.

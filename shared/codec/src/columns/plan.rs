@@ -109,11 +109,8 @@ type Misfits<'a> = &'a dyn Fn(&Columns) -> Vec<(usize, String)>;
 
 /// A schema with the names that its versions have for its fields, where these are but spelled otherwise, too.
 pub(super) fn spelled(mut source: Schema, case: ColumnCase) -> Schema {
-    let versions = std::mem::take(&mut source.versions);
-    for version in &versions {
-        source.learn(version, case);
-    }
-    Schema { versions, ..source }
+    source.learn_all(case);
+    source
 }
 
 fn plan_of(
@@ -756,7 +753,8 @@ impl<'a> Planner<'a> {
             return Ok((fields, records));
         }
         let own = self.source.names(&fields);
-        let was = matching(&self.source, path, |field, name| field.name == *name || field.was(name));
+        let case = self.table.column_case;
+        let was = matching(&self.source, path, |field, name| field.name == *name || field.was_spelled(case, name));
         let excluded = self.table.excluded_fields().filter_map(|(_, text)| self.found(&segments(text)));
         let declared = self.table.columns.iter().filter_map(|declaration| match &declaration.from {
             From::Path(path) => self.found(path),
@@ -819,6 +817,11 @@ impl<'a> Planner<'a> {
                 named(other)
             )),
             (None, _) => {
+                let mut spelled =
+                    self.source.fields(record).filter(|at| self.source.field(*at).was_spelled(case, name));
+                if let (Some(at), None) = (spelled.next(), spelled.next()) {
+                    return Ok(at);
+                }
                 let hint = naming::nearest(name, self.source.fields(record).map(named))
                     .map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"));
                 Err(format!("{full_name} has no field `{name}`{hint}"))
@@ -1137,7 +1140,9 @@ pub(super) fn ever_called(source: &Schema, case: ColumnCase, path: &[String]) ->
     let has =
         |version: &Schema, path: &[String]| !matching(version, path, |field, name| field.name == *name).is_empty();
     let spelled = matching(source, path, |field, name| {
-        field.name == *name || field.was(name) || naming::fold(case, &field.name) == naming::fold(case, name)
+        field.name == *name
+            || field.was_spelled(case, name)
+            || naming::fold(case, &field.name) == naming::fold(case, name)
     });
     for other in spelled {
         let is_told_apart = |version: &Schema| has(version, &other) && called.iter().any(|one| has(version, one));

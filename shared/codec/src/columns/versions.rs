@@ -75,10 +75,8 @@ fn avro_of<'v>(versions: impl Iterator<Item = &'v Schema>) -> Vec<&'v avro::Sche
 
 /// A schema with the names that its fields have in other versions; those that are but spelled otherwise each pipeline learns by itself.
 fn told<'v>(mut described: source::Schema, versions: impl Iterator<Item = &'v source::Schema>) -> source::Schema {
-    for version in versions {
-        described.learn(version, ColumnCase::AsIs);
-        described.versions.push(version.clone());
-    }
+    described.versions.extend(versions.cloned());
+    described.learn_all(ColumnCase::AsIs);
     described
 }
 

@@ -66,11 +66,17 @@ impl Last {
     /// The parts of a value that begins as the last one did.
     #[inline]
     pub(super) fn again<'a>(&self, record: &Record<'a>) -> Option<(Option<Reference>, Message, &'a [u8])> {
-        let (Some(beginning), Some(message)) = (&self.beginning, self.message) else { return None };
+        Some((self.schema, self.message?, self.rest(record)?))
+    }
+
+    /// The payload of such a value.
+    #[inline]
+    pub(super) fn rest<'a>(&self, record: &Record<'a>) -> Option<&'a [u8]> {
+        let beginning = self.beginning.as_ref()?;
         if record.schema_header.is_some() || record.unwrapped.is_some() {
             return None;
         }
-        Some((self.schema, message, beginning.rest(record.value)?))
+        beginning.rest(record.value)
     }
 
     /// Remembers a value's; whether they are those of the one before it. `payload` is the number of its bytes.

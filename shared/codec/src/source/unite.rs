@@ -75,6 +75,21 @@ impl Schema {
         schema
     }
 
+    /// Learns the names that fields have in the versions that are known, until none has anything to add: one tells of the one before it.
+    pub(crate) fn learn_all(&mut self, case: ColumnCase) {
+        let versions = std::mem::take(&mut self.versions);
+        for _ in 0..=versions.len() {
+            let mut is_new = false;
+            for version in &versions {
+                is_new |= self.learn(version, case);
+            }
+            if !is_new {
+                break;
+            }
+        }
+        self.versions = versions;
+    }
+
     /// Learns the names that fields have in another version of the schema, at any depth: also of those that are found by their names, and
     /// are but spelled otherwise there. Gives whether one was not known.
     pub(crate) fn learn(&mut self, other: &Self, case: ColumnCase) -> bool {
@@ -85,13 +100,33 @@ impl Schema {
             let theirs = &other.record(new).fields;
             let spelled = Spelled::of(case, theirs.iter().map(|field| field.id.as_str()));
             let alone = Spelled::of(case, record.fields.iter().map(|field| field.id.as_str()));
-            for field in &mut record.fields {
-                let is_it = |theirs: &&Field| {
-                    theirs.id == field.id || theirs.former.contains(&field.id) || field.former.contains(&theirs.id)
+            // Which of ours each of theirs is: what it is called goes before what it was called, as in resolution.
+            let called = |theirs: &Field| {
+                let is_named = record.fields.iter().position(|field| field.id == theirs.id);
+                is_named.or_else(|| record.fields.iter().position(|field| field.former.contains(&theirs.id)))
+            };
+            let owners: Vec<Option<usize>> = theirs.iter().map(called).collect();
+            let was_any: Vec<bool> =
+                theirs.iter().map(|t| record.fields.iter().any(|field| t.former.contains(&field.id))).collect();
+            for (place, field) in record.fields.iter_mut().enumerate() {
+                let of = |at: usize| owners.get(at).copied().flatten();
+                let found = theirs.iter().enumerate();
+                let is_it = |(at, theirs): &(usize, &Field)| match of(*at) {
+                    Some(owner) => owner == place,
+                    None => theirs.former.contains(&field.id),
                 };
-                let mut same: Vec<&Field> = theirs.iter().filter(is_it).collect();
+                let mut same: Vec<&Field> = found.filter(is_it).map(|(_, theirs)| theirs).collect();
                 if same.is_empty() && alone.find(&field.id).is_some() {
                     same.extend(spelled.find(&field.id).and_then(|place| theirs.get(place)));
+                }
+                // What a third version calls it leads on to what a fourth does.
+                if same.is_empty() {
+                    let is_known = |name: &String| field.names.contains(name) || field.was_spelled(case, name);
+                    let is_free = |at: usize| of(at).is_none() && was_any.get(at) == Some(&false);
+                    let is_it = |(at, theirs): &(usize, &Field)| {
+                        is_free(*at) && (is_known(&theirs.id) || theirs.former.iter().any(is_known))
+                    };
+                    same.extend(theirs.iter().enumerate().filter(is_it).map(|(_, theirs)| theirs));
                 }
                 for theirs in same {
                     for name in std::iter::once(&theirs.name).chain(&theirs.former) {

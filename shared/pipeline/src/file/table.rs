@@ -367,9 +367,11 @@ fn exclude<'t>(reader: &mut Reader<'t>, section: Section<'t>, columns: &[ColumnD
         let written = format!("{part}{}", path::text(&path));
         let is_made_of_it = |column: &&ColumnDeclaration| match &column.from {
             From::Path(from) => part.is_empty() && *from == path,
-            From::KeyField(from) => part == "@key." && *from == path,
+            // Only what is staged is left out, and a column that holds it, or lies in it, would go on.
+            From::KeyField(from) => part == "@key." && (from.starts_with(&path) || path.starts_with(from)),
+            From::Key => part == "@key.",
             From::Header(name) => part == "@header." && path == [name.as_str()],
-            From::Key | From::Record(_) => false,
+            From::Record(_) => false,
         };
         if let Some(column) = columns.iter().find(is_made_of_it) {
             let message = format!("`{written}` is left out here, and the column `{}` is made from it", column.name);

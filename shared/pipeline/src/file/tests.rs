@@ -666,6 +666,13 @@ fn columns_are_checked() {
     );
     // What is staged of a column that is declared no more.
     table("exclude = [\"@key.x\", \"@header.x\", \"x\"]", &[]);
+    let key = |from: &str| format!("exclude = [\"@key.u.x\"]\n[table.columns]\nk = \"{from}\"");
+    let (keyless, made) = ("1:2 missing no `[key]`", "3:12 invalid the column `k` is made from it");
+    table(&key("@key"), &[made]);
+    for from in ["@key.u", "@key.u.x", "@key.u.x.y"] {
+        table(&key(from), &[keyless, made]);
+    }
+    table(&key("@key.v"), &[keyless]);
     table(
         "exclude = [\"@key.id\", \"@header.id\", \"@topic\", \"@key.a b\"]\n[table.columns]\nx = \"@header.id\"\nid = \"id\"",
         &[

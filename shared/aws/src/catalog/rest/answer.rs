@@ -129,7 +129,9 @@ impl Fault {
         let mut words = format!("the REST catalog answers HTTP {status}");
         let kind = match serde_json::from_slice::<Refusal>(body) {
             Ok(Refusal { error }) => {
-                let said = error.message.unwrap_or_default().chars().take(WORDS_MAX).collect::<String>();
+                // Some servers say what they were shown.
+                let said = if matches!(status, 401 | 403 | 419) { None } else { error.message };
+                let said = said.unwrap_or_default().chars().take(WORDS_MAX).collect::<String>();
                 for text in [error.kind.clone().unwrap_or_default(), said].iter().filter(|text| !text.is_empty()) {
                     words.push_str(", ");
                     words.push_str(text);
@@ -138,7 +140,8 @@ impl Fault {
             }
             // Signatures are looked at before the interface, and refused in AWS's own words.
             Err(_) => {
-                if let Some(said) = serde_json::from_slice::<Model>(body).ok().and_then(|model| model.message) {
+                let model = serde_json::from_slice::<Model>(body).ok().filter(|_| !matches!(status, 401 | 419));
+                if let Some(said) = model.and_then(|model| model.message) {
                     words.push_str(", ");
                     words.extend(said.chars().take(WORDS_MAX));
                 }
@@ -179,7 +182,9 @@ impl Fault {
                     (Kind::Misconfigured, "; let who runs this read and write the namespace and its tables there")
                 }
                 (404, None) => (Kind::Misconfigured, "; check the catalog's URL, and its `warehouse`"),
-                (200..=299, _) => (Kind::Corrupt, ""),
+                (200..=299, _) => {
+                    (Kind::Misconfigured, "; check the catalog's URL: this is not how the interface answers")
+                }
                 _ => (Kind::Misconfigured, ""),
             },
         };

@@ -200,6 +200,42 @@ fn settings_hold_for_a_field_that_was_renamed() {
     check(&pipeline("protobuf", "sort_by = [\"key\"]"), &[reused, proto("string key = 1;")], &[], &columns);
 }
 
+/// A setting may have a name as columns are spelled, also one that the field has no more.
+#[test]
+fn a_name_that_is_spelled_as_columns_are_follows_renames() {
+    let (id, user) = (field("id", "\"long\""), "{\"name\": \"userName\", \"type\": \"string\"}");
+    let listed = [avro(&[&id, &renamed("login", "userName")]), avro(&[&id, user])];
+    let turned = [listed[1].clone(), listed[0].clone()];
+    let numbered = [proto("int64 id = 1; string login = 2;"), proto("int64 id = 1; string userName = 2;")];
+    for (case, name) in [("lower", "username"), ("snake", "user_name")] {
+        let table = |lines: &str| format!("column_case = \"{case}\"\n{lines}");
+        let excluded = table(&format!("exclude = [\"{name}\"]"));
+        let hashed = table(&format!("[table.columns]\n{name} = {{ pii = \"last4\" }}"));
+        let column = format!("{name} string value:login|last4 (value:userName|last4)");
+        for listed in [&listed, &turned] {
+            check(&pipeline("avro", &excluded), listed, &[], &["id long value:id"]);
+            let found = judge(&pipeline("avro", &hashed), listed, &[0, 1]);
+            assert_eq!(found, (vec![], vec!["id long value:id".to_owned(), column.clone()]));
+        }
+        check(&pipeline("protobuf", &excluded), &numbered, &[], &["id long value:1"]);
+        let column = format!("{name} string value:2|last4");
+        check(&pipeline("protobuf", &hashed), &numbered, &[], &["id long value:1", &column]);
+    }
+    // Over several renames, whichever version is the pipeline's own.
+    let a = "{\"name\": \"a\", \"type\": \"string\"}";
+    let chain = [avro(&[&id, a]), avro(&[&id, &renamed("c", "b")]), avro(&[&id, &renamed("b", "a")])];
+    for own in 0..chain.len() {
+        let mut listed = vec![chain[own].clone()];
+        listed.extend(chain.iter().enumerate().filter(|(at, _)| *at != own).map(|(_, version)| version.clone()));
+        for name in ["a", "b", "c"] {
+            check(&pipeline("avro", &format!("exclude = [\"{name}\"]")), &listed, &[], &["id long value:id"]);
+            let hashed = pipeline("avro", &format!("[table.columns]\nh = {{ from = \"{name}\", pii = \"last4\" }}"));
+            let column = "h string value:c|last4 (value:a|last4 value:b|last4)";
+            check(&hashed, &listed, &[], &[column, "id long value:id"]);
+        }
+    }
+}
+
 /// `b` was `a`, `c` is `b`, and then another field is called `a`: names alone can't tell of which of them the file speaks.
 #[test]
 fn a_name_that_two_fields_of_avro_had_in_turn_means_but_one_of_them() {
