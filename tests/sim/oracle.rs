@@ -98,6 +98,8 @@ struct Judge {
     /// Passed over by the mapping, or gone before they were acknowledged: they may count as never delivered.
     absent: BTreeSet<Place>,
     tables: BTreeMap<TableName, Seen>,
+    /// The ledgers that others took away, by table and cluster.
+    taken: BTreeMap<(TableName, usize), Ledger>,
     /// Of objects that were removed, where there are many tables.
     gone: BTreeSet<Place>,
     /// The tables that maintenance finds, by cluster.
@@ -428,6 +430,14 @@ impl Oracle {
         let mut judge = self.judge();
         let judge = &mut *judge;
         let table = &after.name;
+        for (cluster, id) in self.pipelines.iter().enumerate() {
+            let has = |loaded: &Loaded| loaded.metadata.properties().contains_key(&ledger::property(id));
+            if let Some(before) = before.filter(|before| has(before) && !has(after))
+                && let Some(ledger) = self.ledger(&before.metadata, cluster)
+            {
+                judge.taken.insert((table.clone(), cluster), ledger);
+            }
+        }
         match judge.tables.get_mut(table) {
             Some(seen) => seen.current = after.clone(),
             None => {
@@ -687,9 +697,11 @@ impl Oracle {
 
     fn removed_from(&self, judge: &Judge, seen: &Seen, cluster: usize, key: &str, footer: &Footer) {
         let (current, table) = (&seen.current, &seen.current.name);
-        // Somebody may take the ledger away while maintenance is at work: then main's newest commit says what is settled.
-        let ledger =
-            self.ledger(&current.metadata, cluster).or_else(|| self.ledger_of_main(&current.metadata, cluster));
+        // Somebody may take the ledger away while maintenance is at work: then main's newest commit says what is settled; and where that
+        // has been expired, the ledger that was taken away.
+        let taken = || judge.taken.get(&(table.clone(), cluster)).cloned();
+        let ledger = self.ledger(&current.metadata, cluster);
+        let ledger = ledger.or_else(|| self.ledger_of_main(&current.metadata, cluster)).or_else(taken);
         let Some(ledger) = ledger else {
             return self.world.violated("I1", format!("{key} was removed while {table} has no ledger"));
         };
