@@ -122,28 +122,37 @@ need_spark() {
 # The jars of a folder, comma-separated.
 jars_of() { find "$1" -name '*.jar' | paste -s -d , -; }
 
+# served DIR PID SECONDS WHAT: waits until a service has written its endpoint into DIR, and sets ENDPOINT; ends it, with its log, where it does
+# not.
+served() {
+  local dir=$1 pid=$2
+  for _ in $(seq $((10 * $3))); do
+    [ -e "$dir/endpoint" ] && ENDPOINT=$(cat "$dir/endpoint") && return 0
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  say "no $4; its log:"
+  tail -n 20 "$dir/log" >&2
+  end "$pid"
+  return 1
+}
+
+end() {
+  kill "$1" 2>/dev/null
+  wait "$1" 2>/dev/null
+  return 0
+}
+
 # start_s3 DIR: starts it on a free loopback port; sets S3_PID, which stop_s3 ends, and S3_ENDPOINT.
 start_s3() {
   local dir=$1
   mkdir -p "$dir" && rm -f "$dir/endpoint" || return 1
   "$S3_VENV/bin/python" "$ROOT/tests/services/s3.py" "$dir/endpoint" </dev/null >"$dir/log" 2>&1 &
   S3_PID=$!
-  for _ in $(seq 300); do
-    [ -e "$dir/endpoint" ] && S3_ENDPOINT=$(cat "$dir/endpoint") && return 0
-    kill -0 "$S3_PID" 2>/dev/null || break
-    sleep 0.1
-  done
-  say "no S3 service; its log:"
-  tail -n 20 "$dir/log" >&2
-  stop_s3
-  return 1
+  served "$dir" "$S3_PID" 30 "S3 service" && S3_ENDPOINT=$ENDPOINT
 }
 
-stop_s3() {
-  kill "$S3_PID" 2>/dev/null
-  wait "$S3_PID" 2>/dev/null
-  return 0
-}
+stop_s3() { end "$S3_PID"; }
 
 # Apache Iceberg's REST catalog, as its own tests have it.
 need_rest() {
@@ -163,22 +172,10 @@ start_rest() {
   java -Xmx512m -cp "$REST_JARS/*" "$ROOT/tests/services/rest/RestCatalog.java" "$dir/endpoint" "file://$dir/warehouse" "$dir/rest.db" \
     </dev/null >"$dir/log" 2>&1 &
   REST_PID=$!
-  for _ in $(seq 600); do
-    [ -e "$dir/endpoint" ] && REST_ENDPOINT=$(cat "$dir/endpoint") && return 0
-    kill -0 "$REST_PID" 2>/dev/null || break
-    sleep 0.1
-  done
-  say "no REST catalog; its log:"
-  tail -n 20 "$dir/log" >&2
-  stop_rest
-  return 1
+  served "$dir" "$REST_PID" 60 "REST catalog" && REST_ENDPOINT=$ENDPOINT
 }
 
-stop_rest() {
-  kill "$REST_PID" 2>/dev/null
-  wait "$REST_PID" 2>/dev/null
-  return 0
-}
+stop_rest() { end "$REST_PID"; }
 
 # cargo-deny, built once. Its version is fixed: a newer one may know new lints.
 need_cargo_deny() {

@@ -578,23 +578,33 @@ impl<'a> Evolution<'a> {
         if changes.is_empty() {
             return Ok(Evolved { left_out, ..Evolved::unchanged(binding) });
         }
-        let schema = Schema::builder()
-            .with_schema_id(before.schema_id() + 1)
-            .with_fields(fields)
-            .with_identifier_field_ids(keys)
-            .build()
-            .map_err(|error| Error::Stopped {
-                code: "fold.columns",
-                message: format!("{} can't have the columns that are staged: {error}", table.name),
-                remedy: "name the columns otherwise under [table.columns], or leave fields out with `exclude`; nothing staged \
-                         is lost"
-                    .to_owned(),
-            })?;
-        let updates = vec![TableUpdate::AddSchema { schema }, TableUpdate::SetCurrentSchema { schema_id: -1 }];
-        let requirements = vec![
-            TableRequirement::CurrentSchemaIdMatch { current_schema_id: before.schema_id() },
-            TableRequirement::LastAssignedFieldIdMatch { last_assigned_field_id: metadata.last_column_id() },
-        ];
+        let (updates, requirements) = schema_change(before, metadata, fields, keys).map_err(|error| Error::Stopped {
+            code: "fold.columns",
+            message: format!("{} can't have the columns that are staged: {error}", table.name),
+            remedy: "name the columns otherwise under [table.columns], or leave fields out with `exclude`; nothing staged \
+                     is lost"
+                .to_owned(),
+        })?;
         Ok(Evolved { binding, updates, requirements, changes, left_out })
     }
+}
+
+/// What makes these fields a table's schema, and what nobody may have changed meanwhile.
+pub(crate) fn schema_change(
+    before: &Schema,
+    metadata: &TableMetadata,
+    fields: Vec<NestedFieldRef>,
+    keys: impl IntoIterator<Item = i32>,
+) -> iceberg::Result<(Vec<TableUpdate>, Vec<TableRequirement>)> {
+    let schema = Schema::builder()
+        .with_schema_id(before.schema_id() + 1)
+        .with_fields(fields)
+        .with_identifier_field_ids(keys)
+        .build()?;
+    let updates = vec![TableUpdate::AddSchema { schema }, TableUpdate::SetCurrentSchema { schema_id: -1 }];
+    let requirements = vec![
+        TableRequirement::CurrentSchemaIdMatch { current_schema_id: before.schema_id() },
+        TableRequirement::LastAssignedFieldIdMatch { last_assigned_field_id: metadata.last_column_id() },
+    ];
+    Ok((updates, requirements))
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, new_null_array};
 use arrow::compute::interleave;
-use iceberg::spec::{NestedField, NestedFieldRef, Schema, TableMetadata};
-use iceberg::{TableRequirement, TableUpdate};
+use iceberg::TableUpdate;
+use iceberg::spec::{NestedField, NestedFieldRef, TableMetadata};
 use pipeline::resolved::{MARK_COLUMNS, RECORD_COLUMNS, Table};
 use staging::record_columns;
 use table::data_file::Target;
@@ -22,7 +22,7 @@ use table::schema::{self, field_id};
 
 use crate::bind::Binding;
 use crate::error::Error;
-use crate::evolve::{Change, Evolved, What};
+use crate::evolve::{Change, Evolved, What, schema_change};
 use crate::keys;
 
 /// Whether a row was deleted.
@@ -119,22 +119,12 @@ pub(crate) fn follow(table: &Table, metadata: &TableMetadata, mut evolved: Evolv
     if !is_changed {
         return Ok(evolved);
     }
-    let schema = Schema::builder()
-        .with_schema_id(before.schema_id() + 1)
-        .with_fields(fields)
-        .with_identifier_field_ids(keys)
-        .build()
-        .map_err(|error| Error::Stopped {
-            code: "fold.columns",
-            message: format!("{} can't have the columns of `deletes = \"soft\"`: {error}", table.name),
-            remedy: "fold into a new table; nothing staged is lost".to_owned(),
-        })?;
-    evolved.updates = vec![TableUpdate::AddSchema { schema }, TableUpdate::SetCurrentSchema { schema_id: -1 }];
-    evolved.requirements = vec![
-        TableRequirement::CurrentSchemaIdMatch { current_schema_id: before.schema_id() },
-        TableRequirement::LastAssignedFieldIdMatch { last_assigned_field_id: metadata.last_column_id() },
-    ];
-    Ok(evolved)
+    let (updates, requirements) = schema_change(before, metadata, fields, keys).map_err(|error| Error::Stopped {
+        code: "fold.columns",
+        message: format!("{} can't have the columns of `deletes = \"soft\"`: {error}", table.name),
+        remedy: "fold into a new table; nothing staged is lost".to_owned(),
+    })?;
+    Ok(Evolved { updates, requirements, ..evolved })
 }
 
 fn dropped(table: &Table, name: &str) -> Error {

@@ -79,9 +79,9 @@ impl Schema {
     fn records_beside(&self, other: &Self) -> Vec<(usize, usize)> {
         let shift = self.types.len();
         let (uniter, pairs) = Uniter::of(self, other, ColumnCase::AsIs, &Brought::All);
-        let pairs = pairs.into_iter().filter(|(own, new)| uniter.is_same(*own, *new));
-        let pairs = pairs.into_iter().filter_map(|(own, new)| Some((own, new.checked_sub(shift)?)));
-        let mut pairs: Vec<(usize, usize)> = pairs.filter(|(own, _)| *own < shift).collect();
+        let one = pairs.into_iter().filter(|(own, new)| *own < shift && uniter.is_same(*own, *new));
+        let mut pairs: Vec<(usize, usize)> =
+            one.filter_map(|(own, new)| Some((own, new.checked_sub(shift)?))).collect();
         pairs.sort_unstable();
         pairs
     }

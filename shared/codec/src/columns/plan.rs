@@ -186,6 +186,10 @@ pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Res
 pub(super) fn only_of(version: &Schema, own: &Schema, pipeline: &resolved::Pipeline) -> Vec<Vec<String>> {
     let (none, mut found) = (BTreeSet::new(), Vec::new());
     for table in std::iter::once(&pipeline.table).chain(pipeline.tables.values()) {
+        // Every version of every start is asked.
+        if !table.columns.iter().any(|declaration| matches!(declaration.from, From::Path(_))) {
+            continue;
+        }
         let planner = |schema: &Schema| {
             let defaults = Defaults::new(table.column_case, table.types, []);
             Planner::new(spelled(schema.clone(), table.column_case), table, &none, defaults)
