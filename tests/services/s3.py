@@ -1,8 +1,9 @@
-"""A service that speaks S3 and Glue, in memory, on a free loopback port. s3.py ENDPOINT_FILE
+"""A service that speaks S3, Glue and S3 Tables, in memory, on a free loopback port. s3.py ENDPOINT_FILE
 
 Writes its endpoint to the file once it answers, and serves until it is ended. It answers one request after the other, so
 that of several conditional puts of one key exactly one stores, as in S3: moto itself looks first and stores then. Glue's UpdateTable
-compares the VersionId that it is told with the table's, as Glue does; moto itself passes it over.
+compares the VersionId that it is told with the table's, as Glue does; moto itself passes it over. The version tokens of S3 Tables it
+compares itself, and the places that it gives its tables list and delete nothing.
 """
 
 import os
