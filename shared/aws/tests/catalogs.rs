@@ -194,6 +194,9 @@ async fn a_swap_in_s3_tables_says_what_came_of_it() {
     let cut = || Answer::Cut(200, JSON, "{\"versionToken\":\"v42\",\"name\":\"t\"}".to_owned());
     assert_eq!(to_s3tables(set(), cut).await.0.unwrap_err().kind(), Kind::OutcomeUnknown);
 
+    let odd = || Answer::Say(200, JSON, "{\"versionToken\":\"v42\",\"namespace\":\"ns\"}".to_owned());
+    assert_eq!(to_s3tables(set(), odd).await.0.unwrap_err().kind(), Kind::OutcomeUnknown);
+
     let (outcome, asked) = to_s3tables(set(), swapped).await;
     let after = outcome.unwrap();
     assert_eq!(after.version.as_deref(), Some("v42"));
@@ -323,6 +326,9 @@ async fn what_is_not_in_s3_tables_is_said_in_its_own_words_alone() {
         assert_eq!(load(other).await.unwrap_err().kind(), Kind::Misconfigured);
     }
     assert_eq!(load(|| no(500, "InternalServerErrorException")).await.unwrap_err().kind(), Kind::Retry);
+    let odd = || Answer::Say(200, JSON, "[]".to_owned());
+    assert_eq!(load(odd).await.unwrap_err().kind(), Kind::Retry);
+    assert_eq!(load(|| Answer::Say(200, JSON, "{}".to_owned())).await.unwrap_err().kind(), Kind::Corrupt);
 
     // Without the table bucket there is nothing to make a table in.
     let server = Server::start(|_, _| no(404, "NotFoundException")).await;

@@ -40,6 +40,12 @@ impl Fault {
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     {
         let error = match error {
+            // Done, and told in a way that the SDK can't read: that is no refusal.
+            SdkError::ServiceError(answer) if answer.raw().status().is_success() => {
+                let status = answer.raw().status().as_u16();
+                let why = sdk::causes(answer.err());
+                return Self::Unanswered(format!("{service} answers HTTP {status} in a way that can't be read: {why}"));
+            }
             SdkError::ServiceError(refusal) => {
                 let (raw, error) = (refusal.raw(), refusal.err());
                 let (status, code) = (raw.status().as_u16(), error.code().unwrap_or_default().to_owned());

@@ -132,6 +132,11 @@ impl S3TablesCatalog {
     async fn entry(&self, table: &TableName) -> Result<Option<Entry>, Error> {
         let call = self.client.get_table_metadata_location().table_bucket_arn(&self.bucket.arn);
         match call.namespace(&table.namespace).name(&table.name).send().await {
+            // The SDK makes empty texts of what is missing.
+            Ok(answer) if answer.version_token.is_empty() || answer.warehouse_location.is_empty() => {
+                let why = format!("the entry of {table} in S3 Tables has no version token or no place for its files");
+                Err(Error::failed(Kind::Corrupt, why))
+            }
             Ok(answer) => Ok(Some(Entry {
                 token: answer.version_token,
                 metadata: answer.metadata_location.filter(|location| !location.is_empty()),
