@@ -106,6 +106,11 @@ async fn a_swap_in_glue_says_what_came_of_it() {
     check(503, "ServiceUnavailable", Kind::OutcomeUnknown, "503").await;
     assert_eq!(to_glue(|| Answer::HangUp).await.unwrap_err().kind(), Kind::OutcomeUnknown);
     assert!(to_glue(|| Answer::Say(200, AMZ, "{}".to_owned())).await.is_ok());
+
+    // Something said yes in a way that nobody can read: that is no refusal, and no table either.
+    let server = Server::start(|_, _| Answer::Say(200, AMZ, "{\"Table\":5}".to_owned())).await;
+    let error = glue(&server.endpoint, &FileIO::new_with_memory()).load(&name()).await.unwrap_err();
+    assert_eq!((error.kind(), error.to_string().contains("can't be read")), (Kind::Retry, true), "{error}");
 }
 
 #[tokio::test]

@@ -121,26 +121,18 @@ fn registries(pipeline: &Pipeline, environment: &Environment) -> Vec<Value> {
 /// What making, writing and reading tables of a table bucket takes. A table's ARN ends in an id that nobody knows before it is made: its
 /// name is a condition.
 fn tables_in(arn: &str, namespace: &str, name: &str) -> [Value; 3] {
-    let of_table = json!({ "StringLike": { "s3tables:namespace": namespace, "s3tables:tableName": name } });
-    let (bucket, tables) = (arn.to_owned(), format!("{arn}/table/*"));
-    let allow = |sid: &str, actions: &[&str], resources: &[&String], condition: Option<&Value>| {
-        let mut statement = json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources });
-        if let Some(condition) = condition {
-            statement["Condition"] = condition.clone();
-        }
-        statement
+    let of_table = |sid: &str, actions: &[&str]| {
+        let condition = json!({ "StringLike": { "s3tables:namespace": namespace, "s3tables:tableName": name } });
+        let resources = [format!("{arn}/table/*")];
+        json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources, "Condition": condition })
     };
+    let make = ["s3tables:GetNamespace", "s3tables:CreateNamespace", "s3tables:CreateTable"];
     let read = ["s3tables:GetTableMetadataLocation", "s3tables:GetTableData"];
     let write = [&read[..], &["s3tables:UpdateTableMetadataLocation", "s3tables:PutTableData"]].concat();
     [
-        allow(
-            "MakeTable",
-            &["s3tables:GetNamespace", "s3tables:CreateNamespace", "s3tables:CreateTable"],
-            &[&bucket, &tables],
-            None,
-        ),
-        allow("WriteTable", &write, &[&tables], Some(&of_table)),
-        allow("ReadTable", &read, &[&tables], Some(&of_table)),
+        json!({ "Sid": "MakeTable", "Effect": "Allow", "Action": make, "Resource": [arn] }),
+        of_table("WriteTable", &write),
+        of_table("ReadTable", &read),
     ]
 }
 
@@ -316,8 +308,9 @@ mod tests {
             ["GetTableMetadataLocation", "GetTableData"].map(|action| format!("s3tables:{action} {arn}/table/*"))
         );
         let fold = of_tables("fold");
-        for line in ["CreateTable", "UpdateTableMetadataLocation", "PutTableData"] {
-            assert!(fold.contains(&format!("s3tables:{line} {arn}/table/*")), "{line}: {fold:#?}");
+        for line in ["CreateTable {arn}", "UpdateTableMetadataLocation {arn}/table/*", "PutTableData {arn}/table/*"] {
+            let line = format!("s3tables:{}", line.replace("{arn}", arn));
+            assert!(fold.contains(&line), "{line}: {fold:#?}");
         }
         let write = tables["fold"]["policy"]["Statement"].as_array().unwrap();
         let write = write.iter().find(|statement| statement["Sid"] == "WriteTable").unwrap();
