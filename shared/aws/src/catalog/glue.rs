@@ -172,7 +172,7 @@ fn location(entry: &Table, table: &TableName) -> Result<String, Error> {
 }
 
 /// The entry of a table with this metadata: all that stands in the one before, but what tells of the metadata.
-fn input(before: Option<&Table>, name: &str, location: &str, metadata: &TableMetadata) -> Result<TableInput, Error> {
+fn input(before: Option<&Table>, name: &str, location: &str, after: &TableMetadata) -> Result<TableInput, Error> {
     let mut parameters: HashMap<String, String> =
         before.and_then(|entry| entry.parameters()).cloned().unwrap_or_default();
     parameters.insert(TABLE_TYPE.to_owned(), ICEBERG.to_owned());
@@ -183,21 +183,21 @@ fn input(before: Option<&Table>, name: &str, location: &str, metadata: &TableMet
         let why = format!("the parameter `{name}` of the entry in Glue has more than {PARAMETER_MAX} bytes");
         return Err(Error::failed(Kind::Misconfigured, why));
     }
-    let columns = hive::columns(metadata.current_schema());
+    let columns = hive::columns(after.current_schema());
     // The folders beside the table's own that its files may be in, which Lake Formation lets its readers into.
-    let folders = ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"];
-    let folders: Vec<String> = folders.iter().filter_map(|name| metadata.properties().get(*name)).cloned().collect();
+    let folders = metadata::FOLDER_PROPERTIES.iter().filter_map(|name| after.properties().get(*name));
+    let folders: Vec<String> = folders.cloned().collect();
     let descriptor = match before.and_then(Table::storage_descriptor) {
         Some(before) => {
             let mut descriptor = before.clone();
             descriptor.columns = Some(columns);
-            descriptor.location = Some(metadata.location().to_owned());
+            descriptor.location = Some(after.location().to_owned());
             descriptor.additional_locations = (!folders.is_empty()).then_some(folders);
             descriptor
         }
         None => StorageDescriptor::builder()
             .set_columns(Some(columns))
-            .location(metadata.location())
+            .location(after.location())
             .set_additional_locations((!folders.is_empty()).then_some(folders))
             .build(),
     };

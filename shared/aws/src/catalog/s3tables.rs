@@ -37,10 +37,6 @@ const SERVICE: &str = "S3 Tables";
 const NOT_THERE: &str = "NotFoundException";
 const CONFLICT: &str = "ConflictException";
 
-/// Properties that put files elsewhere than under the table's location.
-const FOLDERS: [&str; 4] =
-    ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"];
-
 /// Which table bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableBucket {
@@ -90,7 +86,7 @@ impl Entry {
         before: Option<&TableMetadata>,
     ) -> Result<(), Error> {
         let places = |of: &TableMetadata| {
-            let folders = FOLDERS.iter().filter_map(|name| of.properties().get(*name).cloned());
+            let folders = metadata::FOLDER_PROPERTIES.iter().filter_map(|name| of.properties().get(*name).cloned());
             folders.chain([of.location().to_owned()]).collect::<Vec<_>>()
         };
         let known = before.map(places).unwrap_or_default();
@@ -104,7 +100,7 @@ impl Entry {
 fn elsewhere(table: &TableName, wanted: &str, given: &str) -> Error {
     let why = format!(
         "the files of {table} can't be at {wanted}: S3 Tables gives it {given}; leave {} and another location out",
-        FOLDERS.map(|name| format!("`{name}`")).join(", ")
+        metadata::FOLDER_PROPERTIES.map(|name| format!("`{name}`")).join(", ")
     );
     Error::failed(Kind::Misconfigured, why)
 }
