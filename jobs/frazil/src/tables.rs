@@ -57,6 +57,13 @@ impl Tables {
                 let catalog = Box::pin(catalog).await;
                 Ok(Self::with(catalog.map_err(|e| failed(&e))?, io, environment))
             }
+            Place::S3Tables { bucket_arn, region } => {
+                let io = session.remote.file_io_in(region).await?;
+                let (clock, ids) = (Arc::clone(&session.clock), Arc::clone(&session.ids));
+                let catalog = session.remote.s3tables(bucket_arn.clone(), region.clone(), io.clone(), (clock, ids));
+                let catalog = Box::pin(catalog).await;
+                Ok(Self::with(catalog.map_err(|e| failed(&e))?, io, environment))
+            }
             Place::Rest(settings) => {
                 let (io, _) = files(environment, session).await?;
                 let variable = session.variable;
@@ -163,14 +170,17 @@ impl Tables {
 /// What reads and writes an environment's files of tables, and the location under which they are.
 async fn files(environment: &Environment, session: &Session<'_>) -> Result<(FileIO, String), Failure> {
     match &environment.warehouse {
-        Location::File(folder) => {
+        Some(Location::File(folder)) => {
             let refused = |e| {
                 let failure = Failure::of(Kind::Misconfigured, "environment.warehouse", &e);
                 failure.remedy("choose another folder for the warehouse, in frazil.toml or with --dir")
             };
             Ok((storage::local(), storage::location_of(folder).map_err(refused)?))
         }
-        bucket @ Location::S3 { .. } => Ok((session.remote.file_io().await?, bucket.to_string())),
+        Some(bucket @ Location::S3 { .. }) => Ok((session.remote.file_io().await?, bucket.to_string())),
+        None => {
+            Err(Failure::new(Kind::Bug, "environment.warehouse", "this catalog takes a warehouse, and there is none"))
+        }
     }
 }
 

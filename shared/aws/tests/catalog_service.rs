@@ -12,6 +12,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use aws::catalog::glue::{Access, GlueCatalog};
 use aws::catalog::rest::{self, RestCatalog};
+use aws::catalog::s3tables::{S3TablesCatalog, TableBucket};
 use aws::s3::S3;
 use aws_sdk_glue::Client;
 use aws_sdk_glue::types::{Table, TableInput};
@@ -82,6 +83,89 @@ impl Bench for Glue {
 #[ignore = "needs a service that speaks Glue: ./test runs it"]
 async fn the_catalog_in_glue_keeps_the_contract() {
     contract::run(&Glue::new("contract").await).await;
+}
+
+/// A table bucket of its own, and the files that S3 Tables finds places for.
+struct S3Tables {
+    io: FileIO,
+    ids: Arc<SeededIds>,
+    bucket: TableBucket,
+}
+
+impl S3Tables {
+    async fn new(name: &str) -> Self {
+        let client = aws_sdk_s3tables::Client::new(&settings().await);
+        let made = client.create_table_bucket().name(name).send().await.unwrap();
+        let region = made.arn().split(':').nth(3).unwrap().to_owned();
+        let ids = Arc::new(SeededIds::new(name.bytes().map(u64::from).sum()));
+        Self { io: files().await, ids, bucket: TableBucket { arn: made.arn().to_owned(), region } }
+    }
+
+    async fn catalog(&self) -> S3TablesCatalog {
+        S3TablesCatalog::connect(self.bucket.clone(), self.io.clone(), clock(), self.ids.clone()).await
+    }
+}
+
+#[async_trait]
+impl Bench for S3Tables {
+    async fn open(&self) -> Arc<dyn Catalog> {
+        Arc::new(self.catalog().await)
+    }
+
+    fn io(&self) -> FileIO {
+        self.io.clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs a service that speaks S3 Tables: ./test runs it"]
+async fn the_catalog_in_s3_tables_keeps_the_contract() {
+    contract::run(&S3Tables::new("contract").await).await;
+}
+
+/// Every file of a table is in the place that it was given, which takes no deletion; and an entry that a run left behind is gone on with.
+#[tokio::test]
+#[ignore = "needs a service that speaks S3 Tables: ./test runs it"]
+async fn a_table_in_s3_tables_is_where_it_was_put() {
+    let tables = S3Tables::new("places").await;
+    let (catalog, client) = (tables.catalog().await, aws_sdk_s3tables::Client::new(&settings().await));
+    let name = name("orders");
+    client.create_namespace().table_bucket_arn(&tables.bucket.arn).namespace("entries").send().await.unwrap();
+    let entry = client.create_table().table_bucket_arn(&tables.bucket.arn).namespace("entries").name("orders");
+    entry.format(aws_sdk_s3tables::types::OpenTableFormat::Iceberg).send().await.unwrap();
+    assert!(catalog.load(&name).await.unwrap().is_none());
+
+    let elsewhere = format!("s3://{BUCKET}/elsewhere");
+    let chosen = contract::creation();
+    let mut properties = chosen.properties.clone();
+    properties.insert("write.data.path".to_owned(), elsewhere.clone());
+    for creation in [
+        table::catalog::TableCreation { location: Some(elsewhere), ..chosen.clone() },
+        table::catalog::TableCreation { properties, ..chosen.clone() },
+    ] {
+        assert_eq!(catalog.create(&name, creation).await.unwrap_err().kind(), Kind::Misconfigured);
+    }
+    let made = catalog.create(&name, chosen).await.unwrap();
+    let there = client.get_table_metadata_location().table_bucket_arn(&tables.bucket.arn);
+    let there = there.namespace("entries").name("orders").send().await.unwrap();
+    assert_eq!(made.metadata.location(), there.warehouse_location());
+    assert_eq!(Some(made.metadata_location.as_str()), there.metadata_location());
+    assert_eq!(made.version.as_deref(), Some(there.version_token()));
+    assert!(matches!(catalog.create(&name, contract::creation()).await, Err(Error::AlreadyExists { .. })));
+
+    // S3 Tables removes files itself; what asks for it is not told otherwise.
+    tables.io.delete(&made.metadata_location).await.unwrap();
+    assert!(tables.io.exists(&made.metadata_location).await.unwrap());
+
+    // One that was dropped and made again under the name is another table.
+    let gone = client.delete_table().table_bucket_arn(&tables.bucket.arn).namespace("entries").name("orders");
+    gone.send().await.unwrap();
+    assert!(catalog.load(&name).await.unwrap().is_none());
+    let set = || vec![TableUpdate::SetProperties { updates: [("a".to_owned(), "1".to_owned())].into() }];
+    assert_eq!(catalog.commit(&made, vec![], set()).await.unwrap_err().kind(), Kind::Conflict);
+    let again = catalog.create(&name, contract::creation()).await.unwrap();
+    assert_eq!(catalog.commit(&made, vec![], set()).await.unwrap_err().kind(), Kind::Conflict);
+    catalog.commit(&again, vec![], set()).await.unwrap();
 }
 
 /// Apache's own REST catalog, whose tables are in a folder.

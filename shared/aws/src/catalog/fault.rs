@@ -40,12 +40,19 @@ impl Fault {
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     {
         let error = match error {
+            // Done, and told in a way that the SDK can't read: that is no refusal.
+            SdkError::ServiceError(answer) if answer.raw().status().is_success() => {
+                let status = answer.raw().status().as_u16();
+                let why = sdk::causes(answer.err());
+                return Self::Unanswered(format!("{service} answers HTTP {status} in a way that can't be read: {why}"));
+            }
             SdkError::ServiceError(refusal) => {
                 let (raw, error) = (refusal.raw(), refusal.err());
                 let (status, code) = (raw.status().as_u16(), error.code().unwrap_or_default().to_owned());
                 let said: String = error.message().unwrap_or_default().chars().take(WORDS_MAX).collect();
                 let mut words = format!("{service} answers HTTP {status}");
-                let request = raw.headers().get("x-amzn-requestid").map(|id| format!("request {id}"));
+                let request = ["x-amzn-requestid", "x-amz-request-id"].iter().find_map(|name| raw.headers().get(name));
+                let request = request.map(|id| format!("request {id}"));
                 for text in [code.clone(), said].into_iter().chain(request).filter(|text| !text.is_empty()) {
                     words.push_str(", ");
                     words.push_str(&text);
