@@ -17,6 +17,9 @@ pub use pipeline::resolved::TableName;
 use crate::storage;
 
 pub mod metadata;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+pub mod sql;
 pub mod sqlite;
 
 /// A table as a catalog gave it: what a plan is made from, and what its commit is compared with.
@@ -74,6 +77,12 @@ impl TableCreation {
             format_version: FormatVersion::V2,
             location: None,
         }
+    }
+
+    /// The table's folder in a catalog that makes tables under `warehouse`, which ends without a slash.
+    #[must_use]
+    pub fn location_under(&self, warehouse: &str, table: &TableName) -> String {
+        self.location.clone().unwrap_or_else(|| format!("{warehouse}/{}/{}", table.namespace, table.name))
     }
 }
 

@@ -94,14 +94,16 @@ impl GlueCatalog {
         }
         let timeouts = shared.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
         let timeouts = timeouts.operation_attempt_timeout(CALL).operation_timeout(CALL).build();
-        // One attempt: a second one would find the first in its way.
-        let config = Builder::from(&shared).timeout_config(timeouts).retry_config(RetryConfig::disabled()).build();
-        Ok(Self::with(Client::from_conf(config), access, io, clock, ids))
+        let config = Builder::from(&shared).timeout_config(timeouts).build();
+        Ok(Self::with(&Client::from_conf(config), access, io, clock, ids))
     }
 
-    /// Over a client made elsewhere, which makes one attempt a call.
+    /// Over a client made elsewhere, whose settings are taken but for its attempts: one a call, whatever it would make itself.
     #[must_use]
-    pub fn with(client: Client, access: Access, io: FileIO, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+    pub fn with(client: &Client, access: Access, io: FileIO, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        // A second attempt would find the first in its way.
+        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
+        let client = Client::from_conf(config);
         let warehouse = access.warehouse.trim_end_matches('/').to_owned();
         Self { client, access: Access { warehouse, ..access }, io, clock, ids }
     }
@@ -249,10 +251,7 @@ impl Catalog for GlueCatalog {
             return Err(Error::AlreadyExists { table: table.clone() });
         }
         self.make_database(table).await?;
-        let location = creation
-            .location
-            .clone()
-            .unwrap_or_else(|| format!("{}/{}/{}", self.access.warehouse, table.namespace, table.name));
+        let location = creation.location_under(&self.access.warehouse, table);
         let staged = metadata::create(creation, location, self.clock.now(), self.ids.as_ref())?;
         staged.write(&self.io).await?;
         let input = input(None, &table.name, &staged.location, &staged.metadata)?;
