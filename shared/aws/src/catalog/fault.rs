@@ -6,6 +6,7 @@ use aws_sdk_glue::error::{ProvideErrorMetadata, SdkError};
 use model::failure::Kind;
 use table::catalog::{Error, TableName};
 
+use crate::refusal::{Meaning, meaning};
 use crate::sdk;
 
 /// Characters of a service's own words that are passed on.
@@ -113,45 +114,5 @@ impl Fault {
             }
             other => other.reading(doing, remedy),
         }
-    }
-}
-
-/// What a refusal says of what comes next.
-enum Meaning {
-    /// Nothing was done, and it may go later.
-    Later,
-    /// It broke: what it had done by then is not known.
-    Broken,
-    /// Who asks may not.
-    Rights,
-    /// Who asks is not known.
-    Credentials,
-    /// Not so.
-    No,
-}
-
-fn meaning(status: u16, code: &str) -> Meaning {
-    match (status, code) {
-        (
-            _,
-            "ThrottlingException" | "Throttling" | "TooManyRequestsException" | "RequestLimitExceeded" | "SlowDown",
-        )
-        | (429, _) => Meaning::Later,
-        (500.., _) | (_, "InternalServiceException" | "OperationTimeoutException" | "InternalServerErrorException") => {
-            Meaning::Broken
-        }
-        (
-            _,
-            "UnrecognizedClientException"
-            | "InvalidSignatureException"
-            | "IncompleteSignatureException"
-            | "MissingAuthenticationTokenException"
-            | "ExpiredTokenException"
-            | "InvalidClientTokenId"
-            | "RequestExpired",
-        )
-        | (401, _) => Meaning::Credentials,
-        (_, "AccessDeniedException") | (403, _) => Meaning::Rights,
-        _ => Meaning::No,
     }
 }
