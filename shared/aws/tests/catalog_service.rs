@@ -15,6 +15,7 @@ use aws::catalog::glue::{Access, GlueCatalog};
 use aws::catalog::rest::{self, RestCatalog};
 use aws::s3::S3;
 use aws_sdk_glue::Client;
+use aws_sdk_glue::config::retry::RetryConfig;
 use aws_sdk_glue::types::{Table, TableInput};
 use iceberg::TableUpdate;
 use iceberg::io::FileIO;
@@ -102,11 +103,10 @@ impl Bench for Glue {
     }
 
     async fn through(&self, service: SocketAddr) -> Option<Arc<dyn Catalog>> {
-        // With the retries that the SDK makes of itself: the catalog makes none.
         let config = aws_sdk_glue::config::Builder::from(&settings().await).endpoint_url(format!("http://{service}"));
+        let client = Client::from_conf(config.retry_config(RetryConfig::disabled()).build());
         let access = Access { warehouse: self.warehouse.clone(), ..Access::default() };
-        let client = Client::from_conf(config.build());
-        Some(Arc::new(GlueCatalog::with(&client, access, self.io.clone(), clock(), self.ids.clone())))
+        Some(Arc::new(GlueCatalog::with(client, access, self.io.clone(), clock(), self.ids.clone())))
     }
 
     async fn forget(&self, table: &TableName) -> bool {

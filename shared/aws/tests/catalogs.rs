@@ -12,6 +12,7 @@ use aws::catalog::glue::{Access, GlueCatalog};
 use aws::catalog::rest::{Auth, RestCatalog, Settings};
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_glue::Client;
+use aws_sdk_glue::config::retry::RetryConfig;
 use aws_sdk_glue::config::timeout::TimeoutConfig;
 use aws_sdk_glue::config::{BehaviorVersion, Builder, Credentials, Region};
 use aws_sigv4::http_request::{PayloadChecksumKind, SignableBody, SignableRequest, SigningSettings, sign};
@@ -55,11 +56,12 @@ fn glue(endpoint: &str, io: &FileIO) -> GlueCatalog {
         .behavior_version(BehaviorVersion::v2026_01_12())
         .region(Region::new("eu-west-1"))
         .endpoint_url(endpoint)
+        .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
         .credentials_provider(Credentials::new("test", "hunter2", None, None, "test"))
         .http_client(aws_smithy_http_client::Builder::new().build_http());
     let access = Access { warehouse: "memory:/".to_owned(), ..Access::default() };
-    GlueCatalog::with(&Client::from_conf(config.build()), access, io.clone(), clock(), Arc::new(SeededIds::new(2)))
+    GlueCatalog::with(Client::from_conf(config.build()), access, io.clone(), clock(), Arc::new(SeededIds::new(2)))
 }
 
 fn refusal(code: &str) -> String {

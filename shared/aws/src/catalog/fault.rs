@@ -12,6 +12,23 @@ use crate::sdk;
 /// Characters of a service's own words that are passed on.
 const WORDS_MAX: usize = 500;
 
+/// What to do where nobody says who asks.
+pub(super) const CREDENTIALS: &str = "give credentials as to any AWS SDK: a role of the machine or the function, AWS_PROFILE, or AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY";
+
+/// What to do where nobody knows who asks.
+const EXPIRED: &str =
+    "the credentials are not valid there or have run out: get new ones, and see that the clock is right";
+
+/// What to do where an account has as many as it may.
+const QUOTA: &str = "the account has as many of them as it may: drop some, or ask AWS for a higher quota";
+
+/// What to do where what encrypts the catalog can't be used.
+const KEY: &str =
+    "give who runs this kms:Decrypt, kms:Encrypt and kms:GenerateDataKey on the key that the catalog is encrypted with";
+
+/// What to do where there was no connection. It may pass by itself, or never.
+const UNREACHABLE: &str = "run the same command again; where it stays so, check the region, AWS_ENDPOINT_URL, and the way there: network, VPC endpoint, proxy, and whether this machine trusts its certificate";
+
 /// What came of a call that did not succeed.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -86,20 +103,23 @@ impl Fault {
     /// Of a call that only reads, with what to do about a refusal: `remedy` where rights are missing.
     pub(super) fn reading(self, doing: &str, remedy: &str) -> Error {
         match self {
-            Self::Unasked { kind, message } => Error::failed(kind, format!("could not {doing}: {message}")),
+            Self::Unasked { kind, message } => {
+                let remedy = if kind == Kind::Misconfigured { CREDENTIALS } else { UNREACHABLE };
+                Error::failed(kind, format!("could not {doing}: {message}")).with_remedy(remedy)
+            }
             Self::Unanswered(message) => Error::failed(Kind::Retry, format!("could not {doing}: {message}")),
             Self::Refused { status, code, words } => {
-                let (kind, advice) = match meaning(status, &code) {
-                    Meaning::Later | Meaning::Broken => (Kind::Retry, String::new()),
-                    Meaning::Rights => (Kind::Misconfigured, format!("; {remedy}")),
-                    Meaning::Credentials => (
-                        Kind::Misconfigured,
-                        "; the credentials are not valid there or have run out: get new ones, and see that the clock is right"
-                            .to_owned(),
-                    ),
-                    Meaning::No => (Kind::Misconfigured, String::new()),
-                };
-                Error::failed(kind, format!("could not {doing}: {words}{advice}"))
+                let failed = |kind| Error::failed(kind, format!("could not {doing}: {words}"));
+                match meaning(status, &code) {
+                    Meaning::Later | Meaning::Broken => failed(Kind::Retry),
+                    Meaning::Rights => failed(Kind::Misconfigured).with_remedy(remedy),
+                    Meaning::Credentials => failed(Kind::Misconfigured).with_remedy(EXPIRED),
+                    Meaning::No => match code.as_str() {
+                        "ResourceNumberLimitExceededException" => failed(Kind::Misconfigured).with_remedy(QUOTA),
+                        "GlueEncryptionException" => failed(Kind::Misconfigured).with_remedy(KEY),
+                        _ => failed(Kind::Misconfigured),
+                    },
+                }
             }
         }
     }

@@ -89,21 +89,19 @@ impl GlueCatalog {
         }
         let shared = settings.load().await;
         if shared.region().is_none() {
-            let why = "no AWS region is set for the Glue catalog: say `catalog = \"glue:REGION\"`, or set AWS_REGION";
-            return Err(Error::failed(Kind::Misconfigured, why));
+            let error = Error::failed(Kind::Misconfigured, "no AWS region is set for the Glue catalog");
+            return Err(error.with_remedy("say `catalog = \"glue:REGION\"` in frazil.toml, or set AWS_REGION"));
         }
         let timeouts = shared.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
         let timeouts = timeouts.operation_attempt_timeout(CALL).operation_timeout(CALL).build();
-        let config = Builder::from(&shared).timeout_config(timeouts).build();
-        Ok(Self::with(&Client::from_conf(config), access, io, clock, ids))
+        // One attempt: a second one would find the first in its way.
+        let config = Builder::from(&shared).timeout_config(timeouts).retry_config(RetryConfig::disabled()).build();
+        Ok(Self::with(Client::from_conf(config), access, io, clock, ids))
     }
 
-    /// Over a client made elsewhere, whose settings are taken but for its attempts: one a call, whatever it would make itself.
+    /// Over a client made elsewhere, which makes one attempt a call.
     #[must_use]
-    pub fn with(client: &Client, access: Access, io: FileIO, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        // A second attempt would find the first in its way.
-        let config = client.config().to_builder().retry_config(RetryConfig::disabled()).build();
-        let client = Client::from_conf(config);
+    pub fn with(client: Client, access: Access, io: FileIO, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let warehouse = access.warehouse.trim_end_matches('/').to_owned();
         Self { client, access: Access { warehouse, ..access }, io, clock, ids }
     }
@@ -177,8 +175,8 @@ fn location(entry: &Table, table: &TableName) -> Result<String, Error> {
             Err(Error::failed(Kind::Corrupt, why))
         }
         _ => {
-            let why = format!("{table} is in Glue, and no Iceberg table: choose another name");
-            Err(Error::failed(Kind::Misconfigured, why))
+            let why = format!("{table} is in Glue, and no Iceberg table");
+            Err(Error::failed(Kind::Misconfigured, why).with_remedy("choose another name for the table"))
         }
     }
 }

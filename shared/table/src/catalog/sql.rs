@@ -102,11 +102,14 @@ impl Fault {
     pub(super) fn reading(self, doing: &str) -> Error {
         match self {
             Self::Failed { kind, advice, source } => {
-                Error::Failed { kind, message: format!("could not {doing}: {advice}"), source }
+                Error::Failed { kind, message: format!("could not {doing}: {advice}"), remedy: None, source }
             }
-            Self::Open { detail, source } => {
-                Error::Failed { kind: Kind::Retry, message: format!("could not {doing}: {detail}"), source }
-            }
+            Self::Open { detail, source } => Error::Failed {
+                kind: Kind::Retry,
+                message: format!("could not {doing}: {detail}"),
+                remedy: None,
+                source,
+            },
             Self::Taken(source) => Error::caused(Kind::Bug, format!("could not {doing}"), source),
         }
     }
