@@ -171,13 +171,13 @@ impl<D: Driver> SqlCatalog<D> {
     }
 }
 
-/// A location that the layout has no room for would be refused by one database and kept by another.
+/// A new table whose location the layout has no room for would be refused by one database and kept by another.
 fn check_location(location: &str) -> Result<(), Error> {
     if location.chars().count() > LOCATION_MAX {
         let why = format!(
-            "the metadata file's location has more than the {LOCATION_MAX} characters that an SQL catalog keeps: choose a shorter warehouse"
+            "the table's metadata file has a location of more than {LOCATION_MAX} characters, which an SQL catalog has no room for"
         );
-        return Err(Error::failed(Kind::Misconfigured, why));
+        return Err(Error::failed(Kind::Misconfigured, why).with_remedy("choose a shorter warehouse, or shorter names"));
     }
     Ok(())
 }
@@ -238,7 +238,6 @@ impl<D: Driver> Catalog for SqlCatalog<D> {
             None => return conflict("it is no longer in the catalog".to_owned()),
         }
         let staged = metadata::stage(base, &requirements, &updates, self.clock.now(), self.ids.as_ref())?;
-        check_location(&staged.location)?;
         staged.write(&self.io).await?;
 
         let text = format!(

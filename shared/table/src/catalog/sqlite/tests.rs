@@ -145,6 +145,19 @@ async fn a_full_disk_a_held_file_and_a_read_only_catalog_change_nothing() {
     catalog.commit(&base, vec![], set("1")).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_location_that_the_layout_has_no_room_for_is_refused_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = open(dir.path(), 1).await.unwrap();
+    let mut long = creation();
+    let folder = storage::location_of(&dir.path().join("far")).unwrap();
+    long.location = Some(format!("{folder}{}", "/x".repeat(500)));
+    let refused = catalog.create(&name("t"), long).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.remedy().is_some()), (Kind::Misconfigured, true), "{refused}");
+    assert!(!dir.path().join("far").exists());
+    assert!(catalog.load(&name("t")).await.unwrap().is_none());
+}
+
 #[test]
 fn names_that_would_be_read_as_something_else_are_refused() {
     let check = |part: &str, ok: bool| {
