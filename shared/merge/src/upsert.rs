@@ -56,8 +56,6 @@ pub struct Upsert {
     key_bytes: usize,
     order: Option<RowConverter>,
     batches: Vec<Batch>,
-    /// By key number: how many records act on it.
-    records: Vec<u32>,
     /// The table's rows of those keys.
     stored: Vec<Stored>,
     /// Versions of stored rows, by their place in `stored` once that is in order.
@@ -357,7 +355,6 @@ impl Upsert {
             key_bytes: keys::encoded_bytes(key_types),
             order,
             batches: Vec::new(),
-            records: Vec::new(),
             stored: Vec::new(),
             versions: Vec::new(),
             orders: Vec::new(),
@@ -369,7 +366,6 @@ impl Upsert {
     /// Makes room for this many more records, in this many more batches.
     pub fn reserve(&mut self, records: usize, batches: usize) {
         self.keys.reserve(records, self.key_bytes);
-        self.records.reserve(records);
         self.batches.reserve(batches);
     }
 
@@ -379,8 +375,12 @@ impl Upsert {
     pub fn record_bytes(key_types: &[DataType], order_types: &[DataType]) -> usize {
         let order =
             if order_types.is_empty() { 0 } else { 2 * (keys::encoded_bytes(order_types) + size_of::<usize>()) };
-        let record = size_of::<u32>() + size_of::<Record>() + size_of::<Fate>() + size_of::<u32>();
-        let stored = size_of::<Stored>() + size_of::<Version>() + size_of::<(u32, i64)>();
+        let record = size_of::<u32>() + size_of::<Record>() + size_of::<Fate>() + size_of::<usize>();
+        let stored = size_of::<Stored>()
+            + size_of::<Version>()
+            + size_of::<(u32, i64)>()
+            + size_of::<u32>()
+            + size_of::<usize>();
         record + stored + order + keys::encoded_bytes(key_types) + keys::PLACE_BYTES
     }
 
@@ -428,12 +428,6 @@ impl Upsert {
         let order = self.order_of(order_by)?;
         let mut keys = Vec::with_capacity(rows);
         self.keys.add(key, |number| keys.push(number))?;
-        self.records.resize(self.keys.len(), 0);
-        for number in &keys {
-            if let Some(records) = self.records.get_mut(*number as usize) {
-                *records = records.saturating_add(1);
-            }
-        }
         self.batches.push(Batch { keys, order, deletes, origin, epochs });
         Ok(())
     }
@@ -551,15 +545,13 @@ impl Upsert {
     #[must_use]
     pub fn finish(mut self, how: Deletes) -> Outcome {
         self.put_in_order();
-        let mut by_key: Vec<(u32, u32)> = Vec::with_capacity(self.stored.len());
-        by_key.extend((0..).zip(&self.stored).map(|(at, stored)| (stored.key, at)));
-        by_key.sort_unstable();
-        let mut records: Vec<Record> = Vec::with_capacity(self.records());
+        let mut stored = ByKey::new(self.keys.len(), self.stored.iter().map(|stored| stored.key), 0_u32);
+        (0..).zip(&self.stored).for_each(|(at, row)| stored.put(row.key, at));
+        let all = self.batches.iter().flat_map(|batch| batch.keys.iter().copied());
+        let mut records = ByKey::new(self.keys.len(), all, Record { key: 0, batch: 0, row: 0 });
         for (batch, keys) in (0..).zip(self.batches.iter().map(|batch| &batch.keys)) {
-            records.extend((0..).zip(keys).map(|(row, key)| Record { key: *key, batch, row }));
+            (0..).zip(keys).for_each(|(row, key)| records.put(*key, Record { key: *key, batch, row }));
         }
-        // Stable: within a batch rows of a partition come in the order of their offsets already, most of the time.
-        records.sort_by_key(|record| record.key);
         let mut decided = Decided {
             enter: self.batches.iter().map(|batch| mask(batch.keys.len())).collect(),
             fates: self.batches.iter().map(|batch| vec![Fate::Superseded; batch.keys.len()]).collect(),
@@ -568,15 +560,10 @@ impl Upsert {
             marked: Vec::new(),
             gone: BTreeMap::new(),
         };
-        let mut rest = by_key.as_slice();
-        for records in records.chunk_by_mut(|a, b| a.key == b.key) {
-            let Some(key) = records.first().map(|record| record.key) else { continue };
-            let end = rest.partition_point(|(other, _)| *other <= key);
-            let start = rest.partition_point(|(other, _)| *other < key);
-            let stored = rest.get(start..end).unwrap_or_default();
-            rest = rest.get(end..).unwrap_or_default();
+        for key in 0..self.keys.len() {
+            let records = records.of(key);
             self.put_together(records);
-            self.decide(records, stored, how, &mut decided);
+            self.decide(records, stored.of(key), how, &mut decided);
         }
         decided.removed.sort_unstable();
         decided.marked.sort_unstable_by_key(|marked| (marked.file, marked.position));
@@ -622,8 +609,8 @@ impl Upsert {
         }
     }
 
-    fn decide(&self, records: &[Record], stored: &[(u32, u32)], how: Deletes, decided: &mut Decided) {
-        let newest = stored.iter().map(|(_, at)| *at as usize).reduce(|a, b| if self.is_newer(b, a) { b } else { a });
+    fn decide(&self, records: &[Record], stored: &[u32], how: Deletes, decided: &mut Decided) {
+        let newest = stored.iter().map(|at| *at as usize).reduce(|a, b| if self.is_newer(b, a) { b } else { a });
         let mut there = newest.map_or(There::Nothing, There::Stored);
         for record in records {
             there = match self.deletes(*record) {
@@ -657,7 +644,7 @@ impl Upsert {
                 by
             }
         };
-        let rows = stored.iter().filter_map(|(_, at)| self.stored.get(*at as usize));
+        let rows = stored.iter().filter_map(|at| self.stored.get(*at as usize));
         decided.removed.extend(rows.map(|row| (row.file, row.position)));
         let in_place = u64::from(!matches!(there, There::Gone(_)));
         let gone = (stored.len() as u64).saturating_sub(in_place);
@@ -751,6 +738,47 @@ impl Upsert {
 
     fn comes_after(&self, record: Record, at: usize) -> bool {
         self.place(record).is_later(&self.stored_place(at))
+    }
+}
+
+/// Things of numbered keys, those of one key together, in the order in which they came.
+struct ByKey<T> {
+    things: Vec<T>,
+    /// By key where the next thing goes: in the end where the key's things end.
+    ends: Vec<usize>,
+}
+
+impl<T: Copy> ByKey<T> {
+    /// Makes room for things of these keys, of so many that there are. `none` stands where none was put yet.
+    fn new(keys: usize, of: impl Iterator<Item = u32>, none: T) -> Self {
+        let mut ends = vec![0; keys];
+        let mut all: usize = 0;
+        for key in of {
+            if let Some(things) = ends.get_mut(key as usize) {
+                *things += 1;
+                all += 1;
+            }
+        }
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        Self { things: vec![none; all], ends }
+    }
+
+    fn put(&mut self, key: u32, thing: T) {
+        let Some(next) = self.ends.get_mut(key as usize) else { return };
+        if let Some(place) = self.things.get_mut(*next) {
+            *place = thing;
+            *next += 1;
+        }
+    }
+
+    /// Those of a key, once all were put.
+    fn of(&mut self, key: usize) -> &mut [T] {
+        let start = key.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(key).copied().unwrap_or(start);
+        self.things.get_mut(start..end).unwrap_or_default()
     }
 }
 

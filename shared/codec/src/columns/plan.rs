@@ -619,6 +619,16 @@ impl<'a> Planner<'a> {
             for other in table.columns.iter().filter(|other| other.pii.is_none()) {
                 match (&other.from, &one.from) {
                     (From::Path(outer), From::Path(inner)) => {
+                        let is_heir =
+                            |path: &Vec<String>| self.found(outer).is_some_and(|outer| outer.starts_with(path));
+                        if self.heirs(inner).iter().any(is_heir) {
+                            let message = format!(
+                                "another version of the {} has under this name what `{}` is made of, which is personal data: give it a \
+                                 `pii`, too, or leave it out",
+                                self.source.noun, one.name
+                            );
+                            faults.push(fault(format!("table.columns.{}", other.name), message));
+                        }
                         let (Ok((outer, _)), Ok((inner, _))) = (self.resolve(outer), self.resolve(inner)) else {
                             continue;
                         };
@@ -838,6 +848,11 @@ impl<'a> Planner<'a> {
     fn rename_exclusions(&mut self) {
         let mut excluded = std::mem::take(&mut self.defaults.excluded);
         let mut others = Vec::new();
+        // Of what is declared itself the file says what becomes of it.
+        let is_declared = |path: &Vec<String>| {
+            let of = |from: &From| matches!(from, From::Path(written) if self.found(written).as_ref() == Some(path));
+            self.table.columns.iter().any(|other| of(&other.from))
+        };
         for excluded in &mut excluded {
             let (place, written) = (excluded.place.clone(), std::mem::take(&mut excluded.path));
             let all = self.ever_called(&written);
@@ -845,6 +860,8 @@ impl<'a> Planner<'a> {
             if own.is_none() {
                 others.extend(self.shut(&written).map(|path| (path, place.clone())));
             }
+            let heirs = self.heirs(&written).into_iter().filter(|path| !is_declared(path));
+            others.extend(heirs.map(|path| (path, place.clone())));
             others.extend(all.into_iter().filter(|path| Some(path) != own.as_ref()).map(|path| (path, place.clone())));
             excluded.path = own.unwrap_or(written);
         }
@@ -853,13 +870,8 @@ impl<'a> Planner<'a> {
             let (own, place) = (self.found(written), format!("table.columns.{}", column.name));
             let (same, all): (Vec<_>, Vec<_>) =
                 self.ever_called(written).into_iter().partition(|path| Some(path) == own.as_ref());
-            // Of those that are declared themselves the file says what becomes of them.
-            let is_declared = |path: &Vec<String>| {
-                let of =
-                    |from: &From| matches!(from, From::Path(written) if self.found(written).as_ref() == Some(path));
-                self.table.columns.iter().any(|other| of(&other.from))
-            };
-            others.extend(all.into_iter().filter(|path| !is_declared(path)).map(|path| (path, place.clone())));
+            let all = all.into_iter().chain(self.heirs(written));
+            others.extend(all.filter(|path| !is_declared(path)).map(|path| (path, place.clone())));
             // No column can be made of it, and what it lies in would be one.
             if self.resolve(written).is_err() {
                 others.extend(same.iter().map(|path| (path.clone(), place.clone())));
@@ -899,6 +911,26 @@ impl<'a> Planner<'a> {
             }
         }
         None
+    }
+
+    /// The paths of fields that are called now as one along a path was before, where fields are found by names: what earlier versions
+    /// have there is of the path's field.
+    fn heirs(&self, path: &[String]) -> Vec<Vec<String>> {
+        let (mut record, mut names, mut heirs) = (ROOT, Vec::new(), Vec::new());
+        for segment in path {
+            let Ok(at) = self.find(record, segment) else { break };
+            let field = self.source.field(at);
+            let others = self.source.fields(record).map(|at| self.source.field(at));
+            let others = others.filter(|other| other.id == other.name && other.name != field.name);
+            let called_so = others.filter(|other| field.was(&other.name));
+            heirs.extend(called_so.map(|other| [names.as_slice(), &[other.name.clone()]].concat()));
+            names.push(field.name.clone());
+            record = match field.value.inside() {
+                Some(inside) => inside,
+                None => break,
+            };
+        }
+        heirs
     }
 
     /// The names of the fields that a path leads through, where it was written with names that they had before, or spelled otherwise.

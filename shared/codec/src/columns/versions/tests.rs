@@ -271,6 +271,32 @@ fn a_name_that_two_fields_of_avro_had_in_turn_means_but_one_of_them() {
     );
 }
 
+/// `b` was `a`, and another field is called `a` now: where `b` is to stay private, so is what older records have under `a`.
+#[test]
+fn what_has_the_name_that_a_private_field_had_is_private() {
+    let (id, a) = (field("id", "\"long\""), "{\"name\": \"a\", \"type\": \"string\"}");
+    let listed = [avro(&[&id, &renamed("b", "a"), a]), avro(&[&id, a])];
+    let declared = |lines: &str| pipeline("avro", &format!("[table.columns]\n{lines}"));
+    let hashed = "b = { pii = \"last4\" }";
+    check(&pipeline("avro", "exclude = [\"b\"]"), &listed, &[], &["id long value:id"]);
+    check(&declared(hashed), &listed, &[], &["b string value:b|last4 (value:a|last4)", "id long value:id"]);
+    let both = declared(&format!("{hashed}\na = {{ pii = \"last4\" }}"));
+    check(
+        &both,
+        &listed,
+        &[],
+        &["a string value:a|last4", "b string value:b|last4 (value:a|last4)", "id long value:id"],
+    );
+    let own = Own::new(listed[0].clone(), (1..).zip(listed.iter().cloned()).collect());
+    for plain in ["a = \"a\"", "x = { from = \"a\", type = \"string\" }"] {
+        let faults = plan_tables(&own, &declared(&format!("{hashed}\n{plain}"))).unwrap_err();
+        assert!(faults.iter().any(|fault| fault.message.contains("which is personal data")), "{faults:?}");
+    }
+    // By numbers they are two fields for ever.
+    let numbered = [proto("int64 id = 1; string b = 2; string a = 3;"), proto("int64 id = 1; string a = 2;")];
+    check(&pipeline("protobuf", "exclude = [\"b\"]"), &numbered, &[], &["a string value:3", "id long value:1"]);
+}
+
 /// A column of what lies in a record is in the place of the record's own, in versions that lack it, too.
 #[test]
 fn what_is_around_a_declared_field_is_no_column_in_any_version() {
