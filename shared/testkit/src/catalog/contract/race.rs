@@ -55,7 +55,10 @@ pub(super) async fn schemas(bench: &dyn Bench) -> Verdict {
             assert_eq!(lost.kind(), Kind::Conflict, "{lost}");
             ("b", "a")
         }
-        both => panic_with("add two columns at once", &Error::failed(Kind::Bug, format!("{both:?}"))),
+        (one, two) => {
+            let both = format!("{:?} and {:?}", kind_of(one), kind_of(two));
+            panic_with("add two columns at once", &Error::failed(Kind::Bug, both))
+        }
     };
     let now = load(two.as_ref(), &name).await;
     assert_eq!(columns(&now), [("id", 1), (first, 2)]);
