@@ -108,6 +108,9 @@ impl Tables {
                 Kind::Misconfigured => failure.remedy(
                     "check the catalog's file and its folder, and who may use them; --dir, --env and frazil.toml say where it is",
                 ),
+                Kind::Corrupt => failure.remedy(
+                    "bring the catalog's file back from a copy, or name another one: --dir, --env and frazil.toml say where it is",
+                ),
                 _ => failure,
             }
         })?;
@@ -184,9 +187,15 @@ async fn files(environment: &Environment, session: &Session<'_>) -> Result<(File
     }
 }
 
-/// What to do stands in the error itself, for it depends on the catalog.
+/// What to do is known to the catalog, where it says.
 pub(crate) fn failed(error: &table::catalog::Error) -> Failure {
-    Failure::of(error.kind(), "catalog", error)
+    let failure = Failure::of(error.kind(), "catalog", error).advised(error.remedy());
+    match (error.remedy(), error.kind()) {
+        (None, Kind::Misconfigured) => {
+            failure.remedy("mend the catalog's settings in frazil.toml, or what the message names")
+        }
+        _ => failure,
+    }
 }
 
 #[cfg(test)]

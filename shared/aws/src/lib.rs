@@ -13,6 +13,8 @@
 pub mod catalog;
 #[cfg(feature = "msk")]
 pub mod msk;
+#[cfg(any(feature = "catalog", feature = "registry"))]
+mod refusal;
 #[cfg(feature = "store")]
 pub mod s3;
 #[cfg(feature = "registry")]

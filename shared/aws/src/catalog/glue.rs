@@ -83,8 +83,8 @@ impl GlueCatalog {
         }
         let shared = settings.load().await;
         if shared.region().is_none() {
-            let why = "no AWS region is set for the Glue catalog: say `catalog = \"glue:REGION\"`, or set AWS_REGION";
-            return Err(Error::failed(Kind::Misconfigured, why));
+            let error = Error::failed(Kind::Misconfigured, "no AWS region is set for the Glue catalog");
+            return Err(error.with_remedy("say `catalog = \"glue:REGION\"` in frazil.toml, or set AWS_REGION"));
         }
         Ok(Self::with(Client::new(&one_attempt(shared)), access, io, clock, ids))
     }
@@ -165,8 +165,8 @@ fn location(entry: &Table, table: &TableName) -> Result<String, Error> {
             Err(Error::failed(Kind::Corrupt, why))
         }
         _ => {
-            let why = format!("{table} is in Glue, and no Iceberg table: choose another name");
-            Err(Error::failed(Kind::Misconfigured, why))
+            let why = format!("{table} is in Glue, and no Iceberg table");
+            Err(Error::failed(Kind::Misconfigured, why).with_remedy("choose another name for the table"))
         }
     }
 }
@@ -239,10 +239,7 @@ impl Catalog for GlueCatalog {
             return Err(Error::AlreadyExists { table: table.clone() });
         }
         self.make_database(table).await?;
-        let location = creation
-            .location
-            .clone()
-            .unwrap_or_else(|| format!("{}/{}/{}", self.access.warehouse, table.namespace, table.name));
+        let location = creation.location_under(&self.access.warehouse, table);
         let staged = metadata::create(creation, location, self.clock.now(), self.ids.as_ref())?;
         staged.write(&self.io).await?;
         let input = input(None, &table.name, &staged.location, &staged.metadata)?;
