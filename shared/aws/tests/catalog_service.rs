@@ -143,6 +143,20 @@ impl S3Tables {
     }
 }
 
+fn is_swap_of_s3_tables(request: &[u8]) -> bool {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    line.starts_with(b"PUT ") && holds(line, b"/metadata-location")
+}
+
+fn s3_tables_refuse(refusal: Refusal) -> Option<Vec<u8>> {
+    let (status, code) = match refusal {
+        Refusal::Throttled => (429, "TooManyRequestsException"),
+        Refusal::Denied => (403, "ForbiddenException"),
+    };
+    let said = format!("{{\"__type\":\"{code}\",\"message\":\"no\"}}");
+    Some(http_answer(status, "application/json", &said))
+}
+
 #[async_trait]
 impl Bench for S3Tables {
     async fn open(&self) -> Arc<dyn Catalog> {
@@ -152,12 +166,30 @@ impl Bench for S3Tables {
     fn io(&self) -> FileIO {
         self.io.clone()
     }
+
+    fn wire(&self) -> Option<Wire> {
+        let service = address(&std::env::var("AWS_ENDPOINT_URL").unwrap());
+        Some(Wire { service, is_whole: is_whole_http, is_commit: is_swap_of_s3_tables, refusal: s3_tables_refuse })
+    }
+
+    async fn through(&self, service: SocketAddr) -> Option<Arc<dyn Catalog>> {
+        let config = aws_sdk_s3tables::config::Builder::from(&settings().await);
+        let config = config.endpoint_url(format!("http://{service}")).retry_config(RetryConfig::disabled());
+        let client = aws_sdk_s3tables::Client::from_conf(config.build());
+        Some(Arc::new(S3TablesCatalog::with(client, self.bucket.clone(), self.io.clone(), clock(), self.ids.clone())))
+    }
+
+    async fn forget(&self, table: &TableName) -> bool {
+        let client = aws_sdk_s3tables::Client::new(&settings().await);
+        let gone = client.delete_table().table_bucket_arn(&self.bucket.arn).namespace(&table.namespace);
+        gone.name(&table.name).send().await.is_ok()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs a service that speaks S3 Tables: ./test runs it"]
 async fn the_catalog_in_s3_tables_keeps_the_contract() {
-    contract::run(&S3Tables::new("contract").await).await;
+    contract::kept(&S3Tables::new("contract").await, "S3 Tables").await;
 }
 
 /// Every file of a table is in the place that it was given, which takes no deletion; and an entry that a run left behind is gone on with.

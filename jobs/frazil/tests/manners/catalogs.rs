@@ -5,6 +5,8 @@
 mod glue;
 #[path = "catalogs/rest.rs"]
 mod rest;
+#[path = "catalogs/s3tables.rs"]
+mod s3tables;
 #[path = "catalogs/server.rs"]
 mod server;
 
@@ -149,7 +151,12 @@ fn table(said: &[Said]) -> String {
 
 #[test]
 fn what_catalogs_refuse_is_what_the_page_says() {
-    let sections = [("Glue", glue::refusals()), ("REST", rest::refusals()), ("SQLite", sqlite())];
+    let sections = [
+        ("Glue", glue::refusals()),
+        ("S3 Tables", s3tables::refusals()),
+        ("REST", rest::refusals()),
+        ("SQLite", sqlite()),
+    ];
     let tables = sections.iter().map(|(catalog, said)| format!("\n## {catalog}\n\n{}", table(said)));
     let page = HEAD.to_owned() + &tables.collect::<String>();
     #[expect(clippy::disallowed_methods, reason = "how a person asks for the page to be written anew")]

@@ -98,11 +98,9 @@ impl Entry {
 }
 
 fn elsewhere(table: &TableName, wanted: &str, given: &str) -> Error {
-    let why = format!(
-        "the files of {table} can't be at {wanted}: S3 Tables gives it {given}; leave {} and another location out",
-        metadata::FOLDER_PROPERTIES.map(|name| format!("`{name}`")).join(", ")
-    );
-    Error::failed(Kind::Misconfigured, why)
+    let why = format!("the files of {table} can't be at {wanted}: S3 Tables gives it {given}");
+    let others = metadata::FOLDER_PROPERTIES.map(|name| format!("`{name}`")).join(", ");
+    Error::failed(Kind::Misconfigured, why).with_remedy(format!("leave {others} and another location out"))
 }
 
 impl S3TablesCatalog {
@@ -166,8 +164,8 @@ impl S3TablesCatalog {
     }
 
     fn no_bucket(&self, doing: &str) -> Error {
-        let why = format!("could not {doing}: there is no table bucket {}: make it, or name another", self.bucket.arn);
-        Error::failed(Kind::Misconfigured, why)
+        let why = format!("could not {doing}: there is no table bucket {}", self.bucket.arn);
+        Error::failed(Kind::Misconfigured, why).with_remedy("make the table bucket, or name another in frazil.toml")
     }
 
     /// Makes an entry that names no metadata file: until the swap there is no table that anybody would find, whatever comes of this call.
@@ -208,7 +206,8 @@ fn check_rule(table: &TableName) -> Result<(), Error> {
             true if what == "namespace" && part.starts_with("aws") => "names that begin with `aws` are its own",
             true => continue,
         };
-        return Err(Error::failed(Kind::Misconfigured, format!("`{part}` can't be a {what} in S3 Tables: {rule}")));
+        let why = format!("`{part}` can't be a {what} in S3 Tables: {rule}");
+        return Err(Error::failed(Kind::Misconfigured, why).with_remedy("choose another `name` under [table]"));
     }
     Ok(())
 }

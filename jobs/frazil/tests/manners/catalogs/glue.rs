@@ -17,7 +17,7 @@ fn refused(status: u16, code: &str) -> Reply {
 }
 
 /// Answers of S3 to who writes and reads files there.
-fn bucket(files: &mut HashMap<String, Vec<u8>>, request: &Request) -> Reply {
+pub(super) fn bucket(files: &mut HashMap<String, Vec<u8>>, request: &Request) -> Reply {
     let (method, path) = request.line.split_once(' ').unwrap();
     let path = path.split('?').next().unwrap().to_owned();
     if path.starts_with("/nowhere/") {
