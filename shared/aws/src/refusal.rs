@@ -42,9 +42,29 @@ pub(crate) fn meaning(status: u16, code: &str) -> Meaning {
     }
 }
 
+/// A service's own words, as far as they are passed on. To a signature that it does not take a service answers with the request as it should
+/// have been signed, the session's token among its headers: that is not repeated.
+pub(crate) fn words(code: &str, said: Option<&str>, chars_max: usize) -> String {
+    match code {
+        "InvalidSignatureException" | "IncompleteSignatureException" | "SignatureDoesNotMatch" => String::new(),
+        _ => {
+            let said = said.unwrap_or_default().chars().take(chars_max);
+            // They are to steer no terminal.
+            said.map(|c| if c.is_control() { ' ' } else { c }).collect()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_that_was_signed_wrongly_is_not_repeated() {
+        let said = Some("should have been: x-amz-security-token:hunter2");
+        assert_eq!(words("InvalidSignatureException", said, 500), "");
+        assert_eq!(words("ValidationException", Some("too long"), 3), "too");
+    }
 
     #[test]
     fn codes_go_before_statuses() {

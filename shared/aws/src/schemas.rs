@@ -25,7 +25,7 @@ use model::failure::Kind;
 use registry::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
 use uuid::Uuid;
 
-use crate::refusal::{Meaning, meaning};
+use crate::refusal::{Meaning, meaning, words as words_of};
 use crate::sdk;
 
 /// How long one attempt and all of them may take. A version's text comes in well under a second.
@@ -167,7 +167,7 @@ impl GlueSchemas {
                 if code == NOT_THERE {
                     return self.not_found(&wanted);
                 }
-                let words: String = error.message().unwrap_or_default().chars().take(WORDS_MAX).collect();
+                let words = words_of(code, error.message(), WORDS_MAX);
                 let message = format!("Glue answers HTTP {status}, {code}: {words}");
                 return match meaning(status, code) {
                     Meaning::Later | Meaning::Broken => Error::Outage { registry, wanted, message },

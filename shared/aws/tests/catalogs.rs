@@ -463,6 +463,31 @@ async fn tokens_are_had_from_who_gives_them() {
     assert_eq!((error.kind(), error.to_string().contains("hunter2")), (Kind::Misconfigured, false), "{error}");
 }
 
+/// Whatever a server repeats of what it was shown, nobody is told.
+#[tokio::test]
+async fn what_a_server_was_shown_is_not_repeated() {
+    let base = table(&FileIO::new_with_memory()).await;
+    for said in ["Bearer hunter2secret is none", "{\\\"token\\\": \\\"hunter2secret\\\"}"] {
+        for (status, kind) in [(400, "hunter2secret"), (409, "CommitFailedException"), (422, "x"), (500, "y")] {
+            let repeats = move |kind: &str| {
+                let model = format!("{{\"message\":\"no: {said}\",\"type\":\"{kind}\",\"code\":{status}}}");
+                Answer::Say(status, JSON, format!("{{\"error\":{model}}}"))
+            };
+            let server = Server::start(move |n, _| if n == 0 { config() } else { repeats(kind) }).await;
+            let catalog = rest(&server.endpoint, Auth::Token(Secret::new(*b"hunter2secret"))).await;
+            let error = catalog.commit(&base, vec![], set()).await.unwrap_err();
+            let told = format!("{error} {error:?}");
+            assert!(!told.contains("hunter2secret") && told.contains("no: "), "{told}");
+        }
+    }
+    // Where it can't be read either: the reader's words quote what it met.
+    let odd = || Answer::Say(200, JSON, "{\"metadata-location\":\"x\",\"metadata\":\"hunter2secret\"}".to_owned());
+    let server = Server::start(move |n, _| if n == 0 { config() } else { odd() }).await;
+    let catalog = rest(&server.endpoint, Auth::Token(Secret::new(*b"hunter2secret"))).await;
+    let told = format!("{:?}", catalog.load(&name()).await.unwrap_err());
+    assert!(!told.contains("hunter2secret"), "{told}");
+}
+
 /// What a service of AWS would make of a request, with the same secret.
 fn signature(request: &Request, endpoint: &str) -> String {
     let (method, path) = request.line.split_once(' ').unwrap();

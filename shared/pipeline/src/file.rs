@@ -280,10 +280,17 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
         None => BTreeMap::new(),
     };
     // Of a table that others made the properties are only held beside its own.
-    if matches!(environment.catalog, Catalog::S3Tables { .. })
-        && table.as_ref().is_none_or(|table| !matches!(table.exists, Exists::Join))
-    {
-        given_places(reader, document);
+    if matches!(environment.catalog, Catalog::S3Tables { .. }) {
+        if table.as_ref().is_none_or(|table| !matches!(table.exists, Exists::Join)) {
+            given_places(reader, document);
+        }
+        // What records name is met when they come.
+        if let (Some(table), None) = (&table, &route)
+            && let Err(why) = table.name.check_for_s3_tables()
+            && let Some(name) = document.get("table").and_then(|entry| entry.section()?.get("name"))
+        {
+            reader.fault(name.value_at(), code::INVALID, why);
+        }
     }
 
     let (key, key_schema) = keys_read(reader, document, key, table.as_ref());

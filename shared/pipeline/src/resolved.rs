@@ -386,6 +386,30 @@ pub struct TableName {
     pub name: String,
 }
 
+impl TableName {
+    /// Whether S3 Tables takes a table of this name.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_for_s3_tables(&self) -> Result<(), String> {
+        let letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let ok = |part: &str| {
+            part.bytes().all(|b| letter(b) || b == b'_')
+                && part.bytes().next().is_some_and(letter)
+                && part.bytes().next_back().is_some_and(letter)
+        };
+        for (part, what) in [(&self.namespace, "namespace"), (&self.name, "table")] {
+            let rule = match ok(part) {
+                false => "its names are small letters, digits and `_`, with no `_` at either end",
+                true if what == "namespace" && part.starts_with("aws") => "names that begin with `aws` are its own",
+                true => continue,
+            };
+            return Err(format!("`{part}` can't be a {what} in S3 Tables: {rule}"));
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for TableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.namespace, self.name)

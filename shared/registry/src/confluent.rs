@@ -58,6 +58,8 @@ pub struct Confluent {
     /// Without a slash at the end.
     base: String,
     authorization: Option<HeaderValue>,
+    /// What the server is shown, and may repeat.
+    shown: Vec<Secret>,
     timeout: Duration,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
@@ -80,7 +82,8 @@ impl Confluent {
         let client =
             Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(access::connector(settings)?);
         let authorization = settings.credentials.as_ref().map(Credentials::header).transpose()?;
-        Ok(Self { name: settings.name.clone(), base, authorization, timeout: settings.timeout, client })
+        let shown = settings.credentials.iter().flat_map(Credentials::shown).collect();
+        Ok(Self { name: settings.name.clone(), base, authorization, shown, timeout: settings.timeout, client })
     }
 
     /// A schema, where there is one.
@@ -198,6 +201,11 @@ impl Confluent {
         }
     }
 
+    /// A server's words without what it was shown.
+    fn struck(&self, words: &str) -> String {
+        self.shown.iter().fold(words.to_owned(), |words, secret| secret.struck_from(&words))
+    }
+
     fn outage(&self, wanted: &Wanted, message: String) -> Error {
         Error::Outage { registry: self.name.clone(), wanted: wanted.clone(), message }
     }
@@ -207,6 +215,7 @@ impl Confluent {
     }
 
     fn garbage(&self, wanted: &Wanted, message: String) -> Error {
+        let message = self.struck(&message);
         Error::Garbage { registry: self.name.clone(), wanted: wanted.clone(), message }
     }
 }

@@ -6,7 +6,7 @@ use aws_sdk_glue::error::{ProvideErrorMetadata, SdkError};
 use model::failure::Kind;
 use table::catalog::{Error, TableName};
 
-use crate::refusal::{Meaning, meaning};
+use crate::refusal::{Meaning, meaning, words as words_of};
 use crate::sdk;
 
 /// Characters of a service's own words that are passed on.
@@ -67,7 +67,7 @@ impl Fault {
             SdkError::ServiceError(refusal) => {
                 let (raw, error) = (refusal.raw(), refusal.err());
                 let (status, code) = (raw.status().as_u16(), error.code().unwrap_or_default().to_owned());
-                let said: String = error.message().unwrap_or_default().chars().take(WORDS_MAX).collect();
+                let said = words_of(&code, error.message(), WORDS_MAX);
                 let mut words = format!("{service} answers HTTP {status}");
                 let request = ["x-amzn-requestid", "x-amz-request-id"].iter().find_map(|name| raw.headers().get(name));
                 let request = request.map(|id| format!("request {id}"));

@@ -194,22 +194,9 @@ impl S3TablesCatalog {
 
 /// S3 Tables takes no other names; a table bucket's tables would be found under none.
 fn check_rule(table: &TableName) -> Result<(), Error> {
-    let letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let ok = |part: &str| {
-        part.bytes().all(|b| letter(b) || b == b'_')
-            && part.bytes().next().is_some_and(letter)
-            && part.bytes().next_back().is_some_and(letter)
-    };
-    for (part, what) in [(&table.namespace, "namespace"), (&table.name, "table")] {
-        let rule = match ok(part) {
-            false => "its names are small letters, digits and `_`, with no `_` at either end",
-            true if what == "namespace" && part.starts_with("aws") => "names that begin with `aws` are its own",
-            true => continue,
-        };
-        let why = format!("`{part}` can't be a {what} in S3 Tables: {rule}");
-        return Err(Error::failed(Kind::Misconfigured, why).with_remedy("choose another `name` under [table]"));
-    }
-    Ok(())
+    table
+        .check_for_s3_tables()
+        .map_err(|why| Error::failed(Kind::Misconfigured, why).with_remedy("choose another `name` under [table]"))
 }
 
 #[async_trait]

@@ -170,9 +170,11 @@ pub(super) fn plain_field(source: Schema, table: &Table, path: &[String]) -> Res
     if planner.comparable(&fields).is_none() {
         return Err(format!("`{source_name}` is not a string, an enum, a whole number or a boolean"));
     }
-    // It, what it is in, or a part of it.
+    let names = planner.source.names(&fields);
+    // It, what it is in, or a part of it; or what earlier versions have under its name.
     let is_of = |other: &[String]| {
         planner.resolve(other).is_ok_and(|(other, _)| other.starts_with(&fields) || fields.starts_with(&other))
+            || planner.heirs(other).iter().any(|heir| names.starts_with(heir))
     };
     let of = |declaration: &&ColumnDeclaration| match &declaration.from {
         From::Path(path) => is_of(path),

@@ -94,6 +94,13 @@ pub(super) fn read<'t>(
     let text = reader.text(section, "catalog")?;
     match text.value.split_once(':').unwrap_or((&text.value, "")) {
         ("sqlite", "") => reader.fault(text.at, code::INVALID, "`catalog = \"sqlite:PATH\"` names a file"),
+        ("sqlite", path) if path.contains("//") => {
+            reader.fault(
+                text.at,
+                code::INVALID,
+                "`catalog = \"sqlite:PATH\"` names a file on this machine, and no URL",
+            );
+        }
         ("sqlite", path) => return Some(Catalog::Sqlite(plain(&root.join(path)))),
         ("glue", "") if text.value == "glue" => return Some(Catalog::Glue { region: None }),
         ("glue", region) if aws::is_region(region) => {
@@ -117,8 +124,8 @@ pub(super) fn read<'t>(
         (kind, _) => {
             let nearest = nearest(kind, ["sqlite", "glue", "rest", "s3tables"]);
             let meant = nearest.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
-            // What looks like a URL may hold a password.
-            let shown = if text.value.contains("//") { format!("{kind:?}…") } else { format!("{:?}", text.value) };
+            // Behind a kind there may be a URL, and in it a password.
+            let shown = if text.value == kind { format!("{kind:?}") } else { format!("{kind:?}…") };
             let message = format!(
                 "`catalog` cannot be {shown}; it takes \"sqlite:PATH\", \"glue\", \"glue:REGION\", \"s3tables:ARN\", \"rest:URL\" or {{ rest = \"URL\", … }}{meant}"
             );
@@ -236,6 +243,8 @@ mod tests {
         check("\"rest:\"", "begins with https://");
         check("\"rest:https://u:hunter2@host\"", "holds credentials");
         check("\"https://u:hunter2@host\"", "cannot be \"https\"…");
+        check("\"postgresql:u:hunter2@h/db\"", "cannot be \"postgresql\"…");
+        check("\"sqlite://u:hunter2@h/db\"", "no URL");
         check("{ warehouse = \"w\" }", "`rest`");
         check("{ rest = \"https://host?p=hunter2\" }", "query");
         check("{ rest = \"https://h\", auth = \"basic\" }", "`auth` takes");

@@ -75,6 +75,14 @@ fn where_s3_tables_puts_a_table_nobody_puts_its_files_elsewhere() {
     assert!(faults(&environment(), "").is_empty());
     // What others made is theirs.
     assert!(faults(&tables, "exists = \"join\"").is_empty());
+    for name in ["db.t_", "aws_x.t"] {
+        let text = format!("[table]\nname = \"{name}\"\nmode = \"append\"\n{SOURCE}{VALUE}");
+        let read = parse(&text, &tables, Path::new("/project/pipelines/t.toml"));
+        let found =
+            read.err().unwrap_or_default().iter().map(|fault| (fault.line, fault.message.clone())).collect::<Vec<_>>();
+        assert!(matches!(&found[..], [(2, message)] if message.contains("in S3 Tables")), "{found:?}");
+        assert!(parse(&text, &environment(), Path::new("/project/pipelines/t.toml")).is_ok());
+    }
 }
 
 #[test]

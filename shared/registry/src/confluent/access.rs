@@ -79,9 +79,17 @@ impl Credentials {
         Self::new(user, Secret::new(password.as_bytes()))
     }
 
+    fn encoded(&self) -> String {
+        base64_simd::STANDARD.encode_to_string([self.user.as_bytes(), b":", self.password.reveal()].concat())
+    }
+
+    /// What a server is shown of them.
+    pub(super) fn shown(&self) -> [Secret; 2] {
+        [self.password.clone(), Secret::new(self.encoded().into_bytes())]
+    }
+
     pub(super) fn header(&self) -> Result<HeaderValue, SetupError> {
-        let pair = [self.user.as_bytes(), b":", self.password.reveal()].concat();
-        let text = format!("Basic {}", base64_simd::STANDARD.encode_to_string(pair));
+        let text = format!("Basic {}", self.encoded());
         let mut value = HeaderValue::try_from(text).map_err(|_| SetupError::Credentials)?;
         value.set_sensitive(true);
         Ok(value)

@@ -121,8 +121,10 @@ fn misconfigured(message: impl Into<String>) -> Error {
 
 /// A header that is not shown.
 fn bearer(token: &[u8]) -> Result<HeaderValue, Error> {
-    let mut value = HeaderValue::from_bytes(&[b"Bearer ", token].concat())
-        .map_err(|_| misconfigured("the REST catalog's token is none: it holds a byte that no header may"))?;
+    let mut value = HeaderValue::from_bytes(&[b"Bearer ", token].concat()).map_err(|_| {
+        misconfigured("the REST catalog's token is none: it holds a byte that no header may")
+            .with_remedy("check its `secret`: a token is one line, without a line break at its end")
+    })?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -229,7 +231,7 @@ impl Client {
             Err(error) => return Answer::Unasked(Error::caused(Kind::Bug, "the request can't be made", error)),
         };
         match self.signed(request, body).await {
-            Ok(request) => self.exchange(request).await,
+            Ok((request, shown)) => self.exchange(request).await.having_shown(shown),
             Err(error) => Answer::Unasked(error),
         }
     }
@@ -248,7 +250,10 @@ impl Client {
             };
             let (head, body) = response.into_parts();
             match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
-                Ok(body) => Answer::Said { status: head.status, body: body.to_bytes() },
+                Ok(body) => Answer::Said { status: head.status, body: body.to_bytes(), shown: Vec::new() },
+                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                    Answer::Nothing(format!("the REST catalog's answer has more than {ANSWER_BYTES_MAX} bytes"))
+                }
                 Err(error) => Answer::Nothing(format!("the REST catalog's answer broke off: {error}")),
             }
         };
@@ -256,21 +261,32 @@ impl Client {
         tokio::time::timeout(CALL, exchange).await.unwrap_or_else(|_| waited())
     }
 
-    async fn signed(&self, mut request: Request<Full<Bytes>>, body: &Bytes) -> Result<Request<Full<Bytes>>, Error> {
+    /// The request with who we are, and what that shows the server.
+    async fn signed(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        body: &Bytes,
+    ) -> Result<(Request<Full<Bytes>>, Vec<Secret>), Error> {
+        let mut shown = Vec::new();
         match &self.signer {
             Signer::Nothing => {}
             Signer::Token(header) => {
                 request.headers_mut().insert(AUTHORIZATION, header.clone());
             }
-            Signer::OAuth2 { token, .. } => {
+            Signer::OAuth2 { token, secret, .. } => {
                 let header = self.token(&mut *token.lock().await).await?;
                 request.headers_mut().insert(AUTHORIZATION, header);
+                shown.push(secret.clone());
             }
             Signer::SigV4 { service, region, credentials } => {
                 self.sigv4(&mut request, body, (service, region), credentials).await?;
             }
         }
-        Ok(request)
+        let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+        let authorization = header("authorization");
+        shown.push(Secret::new(authorization.strip_prefix(b"Bearer ").unwrap_or(authorization)));
+        shown.push(Secret::new(header("x-amz-security-token")));
+        Ok((request, shown))
     }
 
     /// The token that is there, or a new one.
@@ -298,7 +314,7 @@ impl Client {
             .body(Full::from(form))
             .map_err(|_| misconfigured("the URL of who gives the REST catalog's tokens is none"))?;
         match self.exchange(request).await {
-            Answer::Said { status: StatusCode::OK, body } => {
+            Answer::Said { status: StatusCode::OK, body, .. } => {
                 // The answer is the token: no word of it is repeated.
                 let granted: Granted = serde_json::from_slice(&body).map_err(|_| {
                     misconfigured("who gives the REST catalog's tokens answers without one")

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use iceberg::spec::TableMetadata;
 use model::failure::Kind;
+use model::secret::Secret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use table::catalog::{Error, Loaded, TableName};
@@ -20,6 +21,8 @@ pub(super) enum Answer {
         status: StatusCode,
         /// JSON, as a rule.
         body: Bytes,
+        /// What the server was shown, and may repeat.
+        shown: Vec<Secret>,
     },
     /// Nothing was asked.
     Unasked(Error),
@@ -94,11 +97,11 @@ struct Table {
 impl Answer {
     /// What it says, where it is a success.
     pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, Fault> {
-        let (status, body) = self.success()?;
-        serde_json::from_slice(&body).map_err(|error| Fault::Refused {
-            status,
-            kind: None,
-            words: format!("the REST catalog answers HTTP {status} with what can't be read: {error}"),
+        let (status, body, shown) = self.success()?;
+        serde_json::from_slice(&body).map_err(|error| {
+            let why = struck(&shown, &error.to_string());
+            let words = format!("the REST catalog answers HTTP {status} with what can't be read: {why}");
+            Fault::Refused { status, kind: None, words }
         })
     }
 
@@ -113,26 +116,40 @@ impl Answer {
         Ok(Loaded::new(name.clone(), table.metadata, table.location.unwrap_or_default()))
     }
 
-    fn success(self) -> Result<(u16, Bytes), Fault> {
+    /// The same, of a request that showed the server these.
+    pub(super) fn having_shown(self, shown: Vec<Secret>) -> Self {
         match self {
-            Self::Said { status, body } if status.is_success() => Ok((status.as_u16(), body)),
-            Self::Said { status, body } => Err(Fault::of(status, &body)),
+            Self::Said { status, body, .. } => Self::Said { status, body, shown },
+            other => other,
+        }
+    }
+
+    fn success(self) -> Result<(u16, Bytes, Vec<Secret>), Fault> {
+        match self {
+            Self::Said { status, body, shown } if status.is_success() => Ok((status.as_u16(), body, shown)),
+            Self::Said { status, body, shown } => Err(Fault::of(status, &body, &shown)),
             Self::Unasked(error) => Err(Fault::Unasked(error)),
             Self::Nothing(why) => Err(Fault::Nothing(why)),
         }
     }
 }
 
+/// A server's words without what it was shown, and on one line, as far as they are passed on.
+fn struck(shown: &[Secret], words: &str) -> String {
+    let words = shown.iter().fold(words.to_owned(), |words, secret| secret.struck_from(&words));
+    words.chars().take(WORDS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 impl Fault {
-    fn of(status: StatusCode, body: &[u8]) -> Self {
+    fn of(status: StatusCode, body: &[u8], shown: &[Secret]) -> Self {
         let status = status.as_u16();
         let mut words = format!("the REST catalog answers HTTP {status}");
         let kind = match serde_json::from_slice::<Refusal>(body) {
             Ok(Refusal { error }) => {
-                // Some servers say what they were shown.
+                // Some servers say what they were shown, in whatever form.
                 let said = if matches!(status, 401 | 403 | 419) { None } else { error.message };
-                let said = said.unwrap_or_default().chars().take(WORDS_MAX).collect::<String>();
-                for text in [error.kind.clone().unwrap_or_default(), said].iter().filter(|text| !text.is_empty()) {
+                let texts = [error.kind.clone(), said].map(|text| struck(shown, &text.unwrap_or_default()));
+                for text in texts.iter().filter(|text| !text.is_empty()) {
                     words.push_str(", ");
                     words.push_str(text);
                 }
@@ -143,7 +160,7 @@ impl Fault {
                 let model = serde_json::from_slice::<Model>(body).ok().filter(|_| !matches!(status, 401 | 419));
                 if let Some(said) = model.and_then(|model| model.message) {
                     words.push_str(", ");
-                    words.extend(said.chars().take(WORDS_MAX));
+                    words.push_str(&struck(shown, &said));
                 }
                 None
             }
@@ -187,6 +204,9 @@ impl Fault {
             }
             (404, false) => "check the catalog's URL, and its `warehouse`",
             (200..=299, _) => "check the catalog's URL: this is not how the interface answers",
+            (300..=399, _) => {
+                "check the catalog's URL, and whether it is http:// or https://: it sends us elsewhere, and nobody else is to see what we ask"
+            }
             (400 | 406 | 422, true) => {
                 "the server does not take it: change what it names, in the pipeline file's `[table]` or on the server"
             }

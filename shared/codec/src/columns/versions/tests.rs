@@ -1,4 +1,5 @@
 use pipeline::Environment;
+use pipeline::route::{Part, Route};
 
 use super::*;
 use crate::avro;
@@ -292,6 +293,11 @@ fn what_has_the_name_that_a_private_field_had_is_private() {
         let faults = plan_tables(&own, &declared(&format!("{hashed}\n{plain}"))).unwrap_err();
         assert!(faults.iter().any(|fault| fault.message.contains("which is personal data")), "{faults:?}");
     }
+    let mut routed = declared(hashed);
+    let (namespace, name) = (vec![Part::Text("db".to_owned())], vec![Part::Field(vec!["a".to_owned()])]);
+    routed.route = Some(Route { namespace, name });
+    let faults = plan_tables(&own, &routed).unwrap_err();
+    assert!(faults.iter().any(|fault| fault.message.contains("`a` is personal data")), "{faults:?}");
     // By numbers they are two fields for ever.
     let numbered = [proto("int64 id = 1; string b = 2; string a = 3;"), proto("int64 id = 1; string a = 2;")];
     check(&pipeline("protobuf", "exclude = [\"b\"]"), &numbered, &[], &["a string value:3", "id long value:1"]);
