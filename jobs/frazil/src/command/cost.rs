@@ -132,3 +132,37 @@ fn priced(price: &Price) -> String {
     let unconfirmed = if price.confirmed { "" } else { ", * not confirmed by AWS" };
     format!("  {} {} for {per}{}: {}{dated}{unconfirmed}", price.name, figure(price.dollars), price.unit, price.source)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    /// Every input that is shown may be given, and help says what is taken where it is not.
+    #[test]
+    fn help_says_the_defaults_that_are_taken() {
+        let command = Arguments::command();
+        let cost = command.find_subcommand("cost").unwrap();
+        let inputs = Inputs::of(1000.0, 86.0).shown();
+        for input in &inputs {
+            let argument = cost.get_arguments().find(|argument| argument.get_long() == Some(input.name)).unwrap();
+            let help = argument.get_help().unwrap().to_string();
+            let value = input.value.as_str().map_or_else(|| input.value.to_string(), ToOwned::to_owned);
+            let said = match input.name {
+                "records-per-second" | "record-bytes" => continue,
+                "staged-bytes" => "(14 of 86 bytes unless given)".to_owned(),
+                "endpoints" => "(on demand 6, provisioned none, unless given)".to_owned(),
+                _ => format!("({value} unless given)"),
+            };
+            assert!(help.ends_with(&said), "{}: {help} does not say {said}", input.name);
+        }
+        let shown = |name: &str| inputs.iter().any(|input| input.name == name);
+        let optional = ["partitions", "records-per-invocation", "region", "price"];
+        for argument in cost.get_arguments().filter(|argument| !argument.is_global_set()) {
+            let name = argument.get_long().unwrap();
+            assert!(shown(name) || optional.contains(&name) || ["help", "version"].contains(&name), "{name} is not shown");
+        }
+    }
+}
