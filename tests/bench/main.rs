@@ -5,7 +5,8 @@
 //! `throughput [--events N] [--rounds N] [--hours N] [--memory BYTES]` measures. `throughput --handle EVENT` handles one event,
 //! and `throughput --fold FOLDER --memory BYTES --now MICROS --seed N` folds what is staged there, each in a process of its own,
 //! and prints the most memory it held. `throughput --upsert MILLIONS,…` measures folds in mode `upsert` alone, into tables of so many
-//! million rows.
+//! million rows. With `--beside COMMAND` the command is run by the shell before these folds, with the folder of the table made as its last
+//! argument, and what it prints (a JSON document) is told beside them; it leaves the table as it is.
 //!
 //! Files are put in the folder that `TMPDIR` names, else in memory (`/dev/shm`) where there is such a place: how fast a disk
 //! is says nothing of the programs.
@@ -58,7 +59,7 @@ fn main() {
     }
     if let Some(sizes) = value("--upsert") {
         let sizes: Vec<i64> = sizes.split(',').map(|millions| millions.parse().unwrap()).collect();
-        println!("{:#}", upsert::measure(&sizes, memory_bytes));
+        println!("{:#}", upsert::measure(&sizes, memory_bytes, value("--beside").as_deref()));
         return;
     }
     let (events, rounds) = (number("--events", 100), number("--rounds", 5));

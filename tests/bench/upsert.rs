@@ -1,6 +1,8 @@
 //! Folds in mode `upsert`: random keys into tables of several sizes, bucketed by key, by position delete files and by writing
 //! files anew.
 
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use frazil::generator::{Generator, Options};
@@ -36,22 +38,36 @@ fn template() -> (Footer, TableRows) {
 }
 
 /// A table of so many million rows, and what folds of a million and of a hundred thousand random keys into it take.
-pub(super) fn measure(sizes: &[i64], memory_bytes: u64) -> Value {
+pub(super) fn measure(sizes: &[i64], memory_bytes: u64, beside: Option<&str>) -> Value {
     let (footer, template) = template();
-    let of = |write: &str| -> Value {
-        sizes.iter().map(|millions| at(write, *millions, &footer, &template, memory_bytes)).collect()
+    let of = |write: &str, beside: Option<&str>| -> Value {
+        sizes.iter().map(|millions| at(write, *millions, &footer, &template, memory_bytes, beside)).collect()
     };
     json!({
         "schema": "frazil.bench.upsert/1",
-        "merge_on_read": of("merge-on-read"),
-        "copy_on_write": of("copy-on-write"),
+        "merge_on_read": of("merge-on-read", beside),
+        "copy_on_write": of("copy-on-write", None),
         "target_rows_per_second_per_core": 500_000,
         "memory_bytes": memory_bytes,
         "target_peak_rss_bytes": 2_u64 << 30,
     })
 }
 
-fn at(write: &str, millions: i64, footer: &Footer, template: &TableRows, memory_bytes: u64) -> Value {
+/// What another program prints of the table in a folder.
+fn told(command: &str, folder: &Path) -> Value {
+    let said = Command::new("sh").args(["-c", &format!("{command} \"$0\"")]).arg(folder).output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    serde_json::from_slice(&said.stdout).unwrap()
+}
+
+fn at(
+    write: &str,
+    millions: i64,
+    footer: &Footer,
+    template: &TableRows,
+    memory_bytes: u64,
+    beside: Option<&str>,
+) -> Value {
     let rows = millions * MILLION;
     let clock = Arc::new(ManualClock::new(Timestamp::from_micros(START_MICROS)));
     let bench = Bench::upserting(write, clock.clone() as Arc<dyn Clock>);
@@ -77,6 +93,7 @@ fn at(write: &str, millions: i64, footer: &Footer, template: &TableRows, memory_
             "rows_per_second_per_core": taken.rows_per_second_per_core().round(), "peak_rss_bytes": taken.peak_rss_bytes,
         })
     };
+    let beside = beside.map(|command| told(command, &bench.folder));
     let hundred_thousand = fold(rows + MILLION / 10, 2);
     let million = fold(rows + MILLION / 10 + MILLION, 3);
     assert_eq!(million.rows_added, 0, "every key is in the table");
@@ -85,5 +102,6 @@ fn at(write: &str, millions: i64, footer: &Footer, template: &TableRows, memory_
         "made": figures(&made),
         "of_100_000_keys": figures(&hundred_thousand),
         "of_a_million_keys": figures(&million),
+        "beside": beside,
     })
 }

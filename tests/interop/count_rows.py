@@ -1,6 +1,7 @@
-"""PyIceberg's count of a demo's table. count_rows.py --catalog DB|glue|rest:URL --warehouse URL --table NAME --report FILE
+"""PyIceberg's count of a demo's table. count_rows.py --catalog DB|glue|s3tables:ARN|rest:URL --warehouse URL --table NAME --report FILE
 
-The table is named by a catalog in a file, by the one in Glue, or by one that speaks REST. The service is the one of AWS_ENDPOINT_URL, with the credentials of the environment.
+The table is named by a catalog in a file, by the one in Glue, by one that speaks REST, or by S3 Tables, which is asked for the metadata file:
+PyIceberg reaches it by its REST endpoint only, which the service does not have. The service is the one of AWS_ENDPOINT_URL, with the credentials of the environment.
 """
 
 import argparse
@@ -9,10 +10,12 @@ import os
 import pathlib
 import sys
 
+import boto3
 import pyarrow.compute
 from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
 
 
 def main() -> None:
@@ -24,13 +27,22 @@ def main() -> None:
              "secret-access-key": "AWS_SECRET_ACCESS_KEY"}
     properties = {f"{service}.{name}": os.environ[variable] for service in ("s3", "glue") for name, variable in place.items()}
     properties["warehouse"] = args.warehouse
-    if args.catalog == "glue":
-        catalog = GlueCatalog("glue", **properties)
-    elif args.catalog.startswith("rest:"):
-        catalog = RestCatalog("rest", uri=args.catalog.removeprefix("rest:"))
+    if args.catalog.startswith("s3tables:"):
+        namespace, name = args.table.split(".")
+        named = {"tableBucketARN": args.catalog.removeprefix("s3tables:"), "namespace": namespace, "name": name}
+        entry = boto3.client("s3tables", region_name=os.environ["AWS_REGION"]).get_table_metadata_location(**named)
+        table = StaticTable.from_metadata(entry["metadataLocation"], properties)
+        if table.location() != entry["warehouseLocation"]:
+            sys.exit(f"{table.location()} is not where S3 Tables put the table: {entry}")
     else:
-        catalog = SqlCatalog("frazil", uri=f"sqlite:///{pathlib.Path(args.catalog).resolve()}", **properties)
-    rows = catalog.load_table(args.table).scan(selected_fields=("employee_id",)).to_arrow()
+        if args.catalog == "glue":
+            catalog = GlueCatalog("glue", **properties)
+        elif args.catalog.startswith("rest:"):
+            catalog = RestCatalog("rest", uri=args.catalog.removeprefix("rest:"))
+        else:
+            catalog = SqlCatalog("frazil", uri=f"sqlite:///{pathlib.Path(args.catalog).resolve()}", **properties)
+        table = catalog.load_table(args.table)
+    rows = table.scan(selected_fields=("employee_id",)).to_arrow()
     with open(args.report) as file:
         expected = json.load(file)["rows_in_table"]
     print(f"PyIceberg reads {rows.num_rows} rows, {expected} are in the table")

@@ -177,6 +177,72 @@ start_rest() {
 
 stop_rest() { end "$REST_PID"; }
 
+# PostgreSQL's server programs: of the search path, else where Debian keeps them. Sets POSTGRES_BIN. Debian's package would make and start
+# a cluster of its own; it is told not to.
+need_postgres() {
+  find_postgres && return 0
+  if [ "$(id -u)" = 0 ] && [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    mkdir -p /etc/postgresql-common && printf 'create_main_cluster = false\n' >/etc/postgresql-common/createcluster.conf
+  fi
+  apt_get postgresql && find_postgres
+}
+
+find_postgres() {
+  local dir
+  for dir in "$(dirname "$(command -v initdb 2>/dev/null || echo /nowhere/initdb)")" /usr/lib/postgresql/*/bin; do
+    if [ -x "$dir/initdb" ] && [ -x "$dir/postgres" ]; then
+      POSTGRES_BIN=$dir
+      return 0
+    fi
+  done
+  return 1
+}
+
+# as_nobody COMMAND...: becomes the command, which is not root: PostgreSQL refuses to be. For a subshell.
+as_nobody() {
+  local as=()
+  [ "$(id -u)" != 0 ] || as=(setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/nonexistent)
+  exec "${as[@]}" "$@"
+}
+
+# start_postgres DIR: a cluster of its own on a free loopback port, that trusts whoever comes there; sets POSTGRES_PID, which stop_postgres
+# ends, and POSTGRES, how to connect.
+start_postgres() {
+  local dir=$1 data port
+  mkdir -p "$dir" || return 1
+  # Whoever runs it has to get there, and the temporary folder of a run is its owner's alone.
+  data=$(mktemp -d /tmp/frazil-postgres.XXXXXX) || return 1
+  [ "$(id -u)" != 0 ] || chown nobody:nogroup "$data" || return 1
+  POSTGRES_DATA=$data
+  (cd / && as_nobody "$POSTGRES_BIN/initdb" -D "$data/cluster" -U frazil -A trust -E UTF8 --locale=C --no-sync) </dev/null >"$dir/log" 2>&1 ||
+    { tail -n 20 "$dir/log" >&2; rm -rf "$data"; return 1; }
+  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])') || return 1
+  # Each takes the place of the one before, so that the id is the server's.
+  (cd / && as_nobody "$POSTGRES_BIN/postgres" -D "$data/cluster" -c listen_addresses=127.0.0.1 -p "$port" \
+    -c unix_socket_directories= -c fsync=off) </dev/null >>"$dir/log" 2>&1 &
+  POSTGRES_PID=$!
+  for _ in $(seq 300); do
+    if grep -q 'ready to accept connections' "$dir/log"; then
+      POSTGRES="host=127.0.0.1 port=$port user=frazil dbname=postgres"
+      return 0
+    fi
+    kill -0 "$POSTGRES_PID" 2>/dev/null || break
+    sleep 0.1
+  done
+  say "no PostgreSQL server; its log:"
+  tail -n 20 "$dir/log" >&2
+  stop_postgres
+  return 1
+}
+
+stop_postgres() {
+  # Fast shutdown: whoever is connected still is not waited for.
+  kill -INT "$POSTGRES_PID" 2>/dev/null
+  wait "$POSTGRES_PID" 2>/dev/null
+  rm -rf "$POSTGRES_DATA"
+  return 0
+}
+
 # cargo-deny, built once. Its version is fixed: a newer one may know new lints.
 need_cargo_deny() {
   export PATH=$FRAZIL_CACHE/tools/bin:$PATH

@@ -1,10 +1,13 @@
-"""A service that speaks S3 and Glue, in memory, on a free loopback port. s3.py ENDPOINT_FILE
+"""A service that speaks S3, Glue and S3 Tables, in memory, on a free loopback port. s3.py ENDPOINT_FILE
 
 Writes its endpoint to the file once it answers, and serves until it is ended. It answers one request after the other, so
 that of several conditional puts of one key exactly one stores, as in S3: moto itself looks first and stores then. Glue's UpdateTable
-compares the VersionId that it is told with the table's, as Glue does; moto itself passes it over.
+compares the VersionId that it is told with the table's, as Glue does; moto itself passes it over. The version tokens of S3 Tables it
+compares itself, and the places that it gives its tables list and delete nothing; what it answers to UpdateTableMetadataLocation is put into
+S3 Tables' own shape.
 """
 
+import json
 import os
 import pathlib
 import sys
@@ -12,6 +15,7 @@ import sys
 from moto.glue.exceptions import GlueClientError
 from moto.glue.responses import GlueResponse
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.s3tables.responses import S3TablesResponse
 from werkzeug.serving import make_server
 
 
@@ -34,8 +38,22 @@ def update_table(self: GlueResponse) -> object:
     return replace_table(self)
 
 
+name_metadata = S3TablesResponse.update_table_metadata_location
+
+
+def update_table_metadata_location(self: S3TablesResponse) -> object:
+    """UpdateTableMetadataLocation as S3 Tables answers it: a namespace is a list, and an ARN is called one."""
+    status, headers, body = name_metadata(self)
+    answer = json.loads(body)
+    answer["tableARN"] = answer.pop("tableArn", answer.get("tableARN"))
+    if isinstance(answer["namespace"], str):
+        answer["namespace"] = [answer["namespace"]]
+    return status, headers, json.dumps(answer)
+
+
 def main() -> None:
     GlueResponse.update_table = update_table
+    S3TablesResponse.update_table_metadata_location = update_table_metadata_location
     place = pathlib.Path(sys.argv[1])
     app = DomainDispatcherApplication(create_backend_app)
     server = make_server("127.0.0.1", 0, app, threaded=False, request_handler=MotoRequestHandler)

@@ -1,9 +1,11 @@
-"""Makes a bucket, or says whether a demo left in it what it should. s3_bucket.py make|check BUCKET
+"""Makes a bucket, or a table bucket, whose ARN it prints, or says whether a demo left in a bucket what it should.
+s3_bucket.py make|tables|check BUCKET
 
 The service is the one of AWS_ENDPOINT_URL.
 """
 
 import collections
+import os
 import re
 import sys
 
@@ -25,6 +27,9 @@ def main() -> None:
     s3 = boto3.client("s3")
     if what == "make":
         s3.create_bucket(Bucket=bucket)
+        return
+    if what == "tables":
+        print(boto3.client("s3tables", region_name=os.environ["AWS_REGION"]).create_table_bucket(name=bucket)["arn"])
         return
     found = collections.Counter()
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):

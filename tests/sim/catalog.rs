@@ -163,7 +163,7 @@ impl Catalog for RemoteCatalog {
             if current.contains_key(table) {
                 return Err(Error::AlreadyExists { table: table.clone() });
             }
-            let location = format!("file:///lake/{}/{}", table.namespace, table.name);
+            let location = creation.location_under("file:///lake", table);
             let staged = metadata::create(creation, location, self.process.world.now(), self.tables.ids.as_ref())?;
             self.tables.write(&staged);
             let loaded = staged.loaded(table.clone());

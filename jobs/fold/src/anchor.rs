@@ -39,7 +39,7 @@ impl Fold {
 
     /// Commits a state's ledger, which a person had changed, in an empty snapshot.
     pub(crate) async fn commit_ledger(&self, state: State, date: Timestamp) -> Result<Ended, Error> {
-        let Some(binding) = state.binding.clone() else { return Ok(Ended::Again) };
+        let Some(binding) = state.binding.clone() else { return Ok(Ended::Again(None)) };
         let plan = Plan {
             judgement: Judgement::default(),
             objects: Vec::new(),

@@ -84,6 +84,16 @@ pub enum Error {
         /// How many times it was tried.
         attempts: u32,
     },
+    /// The catalog took changes to the table, and never said what became of them; looks found none of them.
+    #[error("the last of {attempts} attempts to change {table} was not answered, and no look found it done")]
+    Unanswered {
+        /// The table.
+        table: String,
+        /// How many times it was tried.
+        attempts: u32,
+        /// What came instead of the last answer.
+        source: Box<catalog::Error>,
+    },
     /// A persisted document could not be written as JSON.
     #[error("a document could not be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -130,6 +140,7 @@ impl Error {
             Self::Stopped { .. } | Self::Clock { .. } => Kind::Misconfigured,
             Self::Paused(_) => Kind::Retry,
             Self::Contended { .. } => Kind::Conflict,
+            Self::Unanswered { .. } => Kind::OutcomeUnknown,
             Self::Json(_) => Kind::Bug,
         }
     }
@@ -149,6 +160,7 @@ impl Error {
             Self::Paused(_) => "fold.paused",
             Self::Clock { .. } => "fold.clock",
             Self::Contended { .. } => "fold.contended",
+            Self::Unanswered { .. } => "fold.unanswered",
             Self::Json(_) => "fold.json",
         }
     }
@@ -165,6 +177,7 @@ impl Error {
             Self::Store(e) if e.kind() == Kind::Misconfigured => {
                 Some("let this account read and write the store that it names, then fold again")
             }
+            Self::Catalog(e) if e.remedy().is_some() => e.remedy(),
             Self::Catalog(e) if e.kind() == Kind::Misconfigured => {
                 Some("mend the catalog or the table as the message says, then fold again; nothing staged is lost")
             }

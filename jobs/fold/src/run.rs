@@ -94,11 +94,18 @@ pub struct Fold {
     pub settings: Settings,
 }
 
+/// What came instead of an answer to a change of the table; none where there was one.
+pub(crate) type Unanswered = Option<Box<table::catalog::Error>>;
+
+fn unanswered(error: table::catalog::Error) -> Unanswered {
+    (error.kind() == Kind::OutcomeUnknown).then(|| Box::new(error))
+}
+
 /// How one attempt ended.
 pub(crate) enum Ended {
     Done(Box<TableReport>),
     /// Plan again: others committed, or an answer was lost.
-    Again,
+    Again(Unanswered),
     /// Plan again without this object.
     Damaged(String, String),
 }
@@ -327,11 +334,15 @@ impl Fold {
                         return Err(Error::object(key, source));
                     }
                 }
-                Ended::Again => {
+                Ended::Again(unanswered) => {
                     attempts += 1;
                     report.conflicts_retried += 1;
                     if attempts >= ATTEMPTS_MAX {
-                        return Err(Error::Contended { table: self.pipeline.table.name.to_string(), attempts });
+                        let table = self.pipeline.table.name.to_string();
+                        return Err(match unanswered {
+                            Some(source) => Error::Unanswered { table, attempts, source },
+                            None => Error::Contended { table, attempts },
+                        });
                     }
                     // A rollback pauses before it commits: a run that it overtook must not undo it.
                     pause::refuse(self.store.as_ref(), &self.pipeline.name, Stage::Fold).await?;
@@ -370,7 +381,7 @@ impl Fold {
                     if let Err(error) = state::never_another(self.store.as_ref(), &self.id, name, None).await {
                         // Another run may have made the table, and settled into it, since it was asked for.
                         let made = self.catalog.load(name).await?.is_some();
-                        return if made { Ok(Ended::Again) } else { Err(error) };
+                        return if made { Ok(Ended::Again(None)) } else { Err(error) };
                     }
                     None
                 }
@@ -438,8 +449,8 @@ impl Fold {
             }
             None => match self.create(&newest.footer).await? {
                 // What is left may contradict what is not: with the table there, all of it is looked at.
-                Some(_) if left > 0 => return Ok(Ended::Again),
-                Some(loaded) => {
+                Ok(_) if left > 0 => return Ok(Ended::Again(None)),
+                Ok(loaded) => {
                     let state = read(loaded).await?;
                     let found = evidence::same_topics(self.store.as_ref(), name, &state.ledger, &intake).await?;
                     if let Some((key, why)) = found {
@@ -447,7 +458,7 @@ impl Fold {
                     }
                     state
                 }
-                None => return Ok(Ended::Again),
+                Err(unanswered) => return Ok(Ended::Again(unanswered)),
             },
         };
         evidence::own_topics(self.store.as_ref(), &self.id, &state, &intake).await?;
@@ -606,7 +617,7 @@ impl Fold {
     }
 
     /// Makes the table from what the newest object says of its rows. `None` when somebody made it first.
-    async fn create(&self, footer: &staging::footer::Footer) -> Result<Option<Loaded>, Error> {
+    async fn create(&self, footer: &staging::footer::Footer) -> Result<Result<Loaded, Unanswered>, Error> {
         let name = &self.pipeline.table.name;
         let fault = |source: Fault| Error::table(name.to_string(), source);
         let mut columns = bind::columns(&self.pipeline, footer)?;
@@ -622,10 +633,10 @@ impl Fold {
         properties.insert(bind::MAPPING_VERSION.to_owned(), MAPPING_VERSION.to_owned());
         let creation = TableCreation::new(schema.as_ref().clone(), spec, order, properties);
         match self.catalog.create(name, creation).await {
-            Ok(loaded) => Ok(Some(loaded)),
-            Err(table::catalog::Error::AlreadyExists { .. }) => Ok(None),
+            Ok(loaded) => Ok(Ok(loaded)),
+            Err(table::catalog::Error::AlreadyExists { .. }) => Ok(Err(None)),
             // Whether it was made, the next attempt's load tells.
-            Err(error) if error.kind() == Kind::OutcomeUnknown => Ok(None),
+            Err(error) if error.kind() == Kind::OutcomeUnknown => Ok(Err(unanswered(error))),
             Err(error) => Err(error.into()),
         }
     }
@@ -844,12 +855,14 @@ impl Fold {
             if !matches!(error.kind(), Kind::Conflict | Kind::OutcomeUnknown | Kind::Bug) {
                 return Err(error.into());
             }
-            let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else { return Ok(Ended::Again) };
+            let Some(loaded) = self.catalog.load(&self.pipeline.table.name).await? else {
+                return Ok(Ended::Again(None));
+            };
             if error.kind() == Kind::Bug {
                 // A catalog that compares requirements alone may find that a plan does not go with a change which none of
                 // them names: a snapshot that is older than a changed property, say.
                 let moved = loaded.metadata_location != state.loaded.metadata_location;
-                return if moved { Ok(Ended::Again) } else { Err(error.into()) };
+                return if moved { Ok(Ended::Again(None)) } else { Err(error.into()) };
             }
             let Settled { commit, .. } = &settled;
             let now = State::read(self.store.as_ref(), &self.io, &self.pipeline, &self.id, loaded).await?;
@@ -870,13 +883,13 @@ impl Fold {
             }
             let reapplied = mutation::on(Mutation::CommitReapplied);
             if error.kind() == Kind::OutcomeUnknown || ((!unmoved || compared) && !reapplied) {
-                return Ok(Ended::Again);
+                return Ok(Ended::Again(unanswered(error)));
             }
             state = now;
             settled = attempt.settle(&state, snapshot_id).await?;
             prepared = prepared.rebase(&state.loaded, settled.terms.clone(), &self.io, self.ids.as_ref()).await?;
         }
-        Ok(Ended::Again)
+        Ok(Ended::Again(None))
     }
 
     /// One commit (I3).

@@ -168,7 +168,7 @@ pub(crate) fn has_catalog(environment: &Environment) -> bool {
     match &environment.catalog {
         Catalog::Sqlite(path) => path.is_file(),
         // The account's, or a server's, is always there.
-        Catalog::Glue { .. } | Catalog::Rest(_) => true,
+        Catalog::Glue { .. } | Catalog::S3Tables { .. } | Catalog::Rest(_) => true,
     }
 }
 

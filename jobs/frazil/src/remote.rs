@@ -1,4 +1,4 @@
-//! Places that are not on this machine, as far as this build knows them: S3 and Glue, with the feature `aws`.
+//! Places that are not on this machine, as far as this build knows them: S3 and catalogs, with the feature `aws`.
 
 use std::sync::Arc;
 
@@ -25,11 +25,12 @@ pub(crate) struct Remote {
 impl Remote {
     /// One client for store and tables.
     async fn s3(&self) -> Result<&aws::s3::S3, Failure> {
-        let client = self.s3.get_or_try_init(aws::s3::S3::connect).await;
-        client.map_err(|e| {
-            let failure = Failure::of(e.kind(), "aws.settings", &e);
-            failure.remedy("set region and credentials as for any AWS SDK: AWS_REGION, AWS_PROFILE, a role")
-        })
+        self.s3.get_or_try_init(aws::s3::S3::connect).await.map_err(|e| Self::unset(&e))
+    }
+
+    fn unset(error: &aws::s3::ConnectError) -> Failure {
+        let failure = Failure::of(error.kind(), "aws.settings", error);
+        failure.remedy("set region and credentials as for any AWS SDK: AWS_REGION, AWS_PROFILE, a role")
     }
 
     /// The store of a bucket.
@@ -47,6 +48,31 @@ impl Remote {
     /// When no client can be made.
     pub(crate) async fn file_io(&self) -> Result<FileIO, Failure> {
         Ok(self.s3().await?.file_io())
+    }
+
+    /// Iceberg's files in buckets of one region, whatever the settings say of theirs.
+    ///
+    /// # Errors
+    /// When no client can be made.
+    pub(crate) async fn file_io_in(&self, region: &str) -> Result<FileIO, Failure> {
+        let client = aws::s3::S3::connect_in(Some(region)).await;
+        Ok(client.map_err(|e| Self::unset(&e))?.file_io())
+    }
+
+    /// A table bucket of S3 Tables.
+    ///
+    /// # Errors
+    /// None yet: nothing is asked of it.
+    pub(crate) async fn s3tables(
+        &self,
+        bucket_arn: String,
+        region: String,
+        io: FileIO,
+        (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
+    ) -> Result<Arc<dyn Catalog>, table::catalog::Error> {
+        use aws::catalog::s3tables::{S3TablesCatalog, TableBucket};
+        let bucket = TableBucket { arn: bucket_arn, region };
+        Ok(Arc::new(S3TablesCatalog::connect(bucket, io, clock, ids).await))
     }
 
     /// The Glue Data Catalog, under whose `warehouse` tables are made.
@@ -102,6 +128,22 @@ impl Remote {
     }
 
     /// Refused.
+    pub(crate) async fn file_io_in(&self, _: &str) -> Result<FileIO, Failure> {
+        Err(left_out("s3tables:"))
+    }
+
+    /// Refused.
+    pub(crate) async fn s3tables(
+        &self,
+        _: String,
+        _: String,
+        _: FileIO,
+        _: (Arc<dyn Clock>, Arc<dyn Ids>),
+    ) -> Result<Arc<dyn Catalog>, table::catalog::Error> {
+        Err(catalog_left_out())
+    }
+
+    /// Refused.
     pub(crate) async fn glue(
         &self,
         _: Option<String>,
@@ -109,8 +151,7 @@ impl Remote {
         _: FileIO,
         _: (Arc<dyn Clock>, Arc<dyn Ids>),
     ) -> Result<Arc<dyn Catalog>, table::catalog::Error> {
-        let why = "this build of frazil leaves AWS out: build it with its feature `aws`, as `cargo frazil` does";
-        Err(table::catalog::Error::failed(model::failure::Kind::Misconfigured, why))
+        Err(catalog_left_out())
     }
 
     /// Refused.
@@ -129,4 +170,10 @@ fn left_out(place: &str) -> Failure {
     Failure::usage("environment.left_out", "this build of frazil leaves AWS out")
         .at(place)
         .remedy("build it with its feature `aws`, as `cargo frazil` does")
+}
+
+#[cfg(not(feature = "aws"))]
+fn catalog_left_out() -> table::catalog::Error {
+    let why = "this build of frazil leaves AWS out: build it with its feature `aws`, as `cargo frazil` does";
+    table::catalog::Error::failed(model::failure::Kind::Misconfigured, why)
 }

@@ -57,6 +57,13 @@ impl Tables {
                 let catalog = Box::pin(catalog).await;
                 Ok(Self::with(catalog.map_err(|e| failed(&e))?, io, environment))
             }
+            Place::S3Tables { bucket_arn, region } => {
+                let io = session.remote.file_io_in(region).await?;
+                let (clock, ids) = (Arc::clone(&session.clock), Arc::clone(&session.ids));
+                let catalog = session.remote.s3tables(bucket_arn.clone(), region.clone(), io.clone(), (clock, ids));
+                let catalog = Box::pin(catalog).await;
+                Ok(Self::with(catalog.map_err(|e| failed(&e))?, io, environment))
+            }
             Place::Rest(settings) => {
                 let (io, _) = files(environment, session).await?;
                 let variable = session.variable;
@@ -100,6 +107,9 @@ impl Tables {
             match e.kind() {
                 Kind::Misconfigured => failure.remedy(
                     "check the catalog's file and its folder, and who may use them; --dir, --env and frazil.toml say where it is",
+                ),
+                Kind::Corrupt => failure.remedy(
+                    "bring the catalog's file back from a copy, or name another one: --dir, --env and frazil.toml say where it is",
                 ),
                 _ => failure,
             }
@@ -163,20 +173,29 @@ impl Tables {
 /// What reads and writes an environment's files of tables, and the location under which they are.
 async fn files(environment: &Environment, session: &Session<'_>) -> Result<(FileIO, String), Failure> {
     match &environment.warehouse {
-        Location::File(folder) => {
+        Some(Location::File(folder)) => {
             let refused = |e| {
                 let failure = Failure::of(Kind::Misconfigured, "environment.warehouse", &e);
                 failure.remedy("choose another folder for the warehouse, in frazil.toml or with --dir")
             };
             Ok((storage::local(), storage::location_of(folder).map_err(refused)?))
         }
-        bucket @ Location::S3 { .. } => Ok((session.remote.file_io().await?, bucket.to_string())),
+        Some(bucket @ Location::S3 { .. }) => Ok((session.remote.file_io().await?, bucket.to_string())),
+        None => {
+            Err(Failure::new(Kind::Bug, "environment.warehouse", "this catalog takes a warehouse, and there is none"))
+        }
     }
 }
 
-/// What to do stands in the error itself, for it depends on the catalog.
+/// What to do is known to the catalog, where it says.
 pub(crate) fn failed(error: &table::catalog::Error) -> Failure {
-    Failure::of(error.kind(), "catalog", error)
+    let failure = Failure::of(error.kind(), "catalog", error).advised(error.remedy());
+    match (error.remedy(), error.kind()) {
+        (None, Kind::Misconfigured) => {
+            failure.remedy("mend the catalog's settings in frazil.toml, or what the message names")
+        }
+        _ => failure,
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use model::clock::SystemClock;
 use model::id::SystemIds;
 use serde_json::{Value, json};
 
+#[cfg(feature = "aws")]
+#[path = "manners/catalogs.rs"]
+mod catalogs;
 #[cfg(feature = "kafka")]
 #[path = "manners/clients.rs"]
 mod clients;

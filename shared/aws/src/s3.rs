@@ -79,7 +79,19 @@ impl S3 {
     /// # Errors
     /// When no region is known.
     pub async fn connect() -> Result<Self, ConnectError> {
-        let shared = sdk::settings().load().await;
+        Self::connect_in(None).await
+    }
+
+    /// The same for buckets of this region, where there is one, whatever the settings say of theirs.
+    ///
+    /// # Errors
+    /// As [`S3::connect`].
+    pub async fn connect_in(region: Option<&str>) -> Result<Self, ConnectError> {
+        let mut settings = sdk::settings();
+        if let Some(region) = region {
+            settings = settings.region(Region::new(region.to_owned()));
+        }
+        let shared = settings.load().await;
         let timeouts = shared.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
         let config = Builder::from(&shared).timeout_config(timeouts.operation_attempt_timeout(ATTEMPT).build());
         let config = match (has_endpoint(&shared), shared.region()) {

@@ -25,6 +25,7 @@ use model::failure::Kind;
 use registry::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
 use uuid::Uuid;
 
+use crate::refusal::{Meaning, meaning};
 use crate::sdk;
 
 /// How long one attempt and all of them may take. A version's text comes in well under a second.
@@ -168,21 +169,10 @@ impl GlueSchemas {
                 }
                 let words: String = error.message().unwrap_or_default().chars().take(WORDS_MAX).collect();
                 let message = format!("Glue answers HTTP {status}, {code}: {words}");
-                return match (status, code) {
-                    (_, "ThrottlingException" | "Throttling" | "TooManyRequestsException" | "RequestLimitExceeded")
-                    | (429 | 500.., _) => Error::Outage { registry, wanted, message },
-                    (401 | 403, _) => Error::Denied { registry, wanted, message },
-                    (
-                        _,
-                        "AccessDeniedException"
-                        | "UnrecognizedClientException"
-                        | "InvalidSignatureException"
-                        | "IncompleteSignatureException"
-                        | "MissingAuthenticationTokenException"
-                        | "ExpiredTokenException"
-                        | "InvalidClientTokenId",
-                    ) => Error::Denied { registry, wanted, message },
-                    _ => Error::Garbage { registry, wanted, message },
+                return match meaning(status, code) {
+                    Meaning::Later | Meaning::Broken => Error::Outage { registry, wanted, message },
+                    Meaning::Rights | Meaning::Credentials => Error::Denied { registry, wanted, message },
+                    Meaning::No => Error::Garbage { registry, wanted, message },
                 };
             }
             SdkError::TimeoutError(_) => {
@@ -201,9 +191,7 @@ impl GlueSchemas {
         };
         let source: Box<dyn std::error::Error + Send + Sync> =
             error.into_source().unwrap_or_else(|error| error.to_string().into());
-        let chain = std::iter::successors(Some(&*source as &(dyn std::error::Error + 'static)), |e| e.source());
-        let credentials = chain.take(sdk::CAUSES_MAX).find_map(|e| e.downcast_ref::<CredentialsError>());
-        match credentials {
+        match sdk::find::<CredentialsError>(&*source) {
             Some(fault @ CredentialsError::ProviderTimedOut(_)) => {
                 let message = format!("AWS credentials did not come in time: {}", sdk::causes(fault));
                 Error::Outage { registry, wanted, message }

@@ -11,7 +11,7 @@ use aws_types::sdk_config::SharedHttpClient;
 const IDLE: Duration = Duration::from_secs(15);
 
 /// Causes of one error that are looked at: a chain is finite, but nothing proves it short.
-pub(crate) const CAUSES_MAX: usize = 16;
+const CAUSES_MAX: usize = 16;
 
 /// Connections by rustls and ring.
 pub(crate) fn http() -> SharedHttpClient {
@@ -47,7 +47,7 @@ pub(crate) fn is_unreachable(error: &(dyn std::error::Error + 'static)) -> bool 
 }
 
 /// The first of an error and its causes that is one of this type.
-#[cfg(feature = "store")]
+#[cfg(any(feature = "registry", feature = "store"))]
 pub(crate) fn find<'a, T: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T> {
     std::iter::successors(Some(error), |e| e.source()).take(CAUSES_MAX).find_map(|e| e.downcast_ref())
 }

@@ -7,13 +7,16 @@
     reason = "all of it is test code, with its own settings"
 )]
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use aws::catalog::glue::{Access, GlueCatalog};
 use aws::catalog::rest::{self, RestCatalog};
+use aws::catalog::s3tables::{S3TablesCatalog, TableBucket};
 use aws::s3::S3;
 use aws_sdk_glue::Client;
+use aws_sdk_glue::config::retry::RetryConfig;
 use aws_sdk_glue::types::{Table, TableInput};
 use iceberg::TableUpdate;
 use iceberg::io::FileIO;
@@ -24,6 +27,9 @@ use model::id::SeededIds;
 use table::catalog::{Catalog, Error, TableName};
 use table::storage;
 use testkit::catalog::contract::{self, Bench};
+use testkit::catalog::wire::{Refusal, Wire, holds, http_answer, is_whole_http};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 const BUCKET: &str = "frazil-catalogs";
 
@@ -67,6 +73,20 @@ impl Glue {
     }
 }
 
+/// The address of a URL such as `http://127.0.0.1:5000`.
+fn address(url: &str) -> SocketAddr {
+    url.trim_end_matches('/').rsplit("//").next().unwrap().parse().unwrap()
+}
+
+fn glue_refuses(refusal: Refusal) -> Option<Vec<u8>> {
+    let code = match refusal {
+        Refusal::Throttled => "ThrottlingException",
+        Refusal::Denied => "AccessDeniedException",
+    };
+    let said = format!("{{\"__type\":\"{code}\",\"Message\":\"no\"}}");
+    Some(http_answer(400, "application/x-amz-json-1.1", &said))
+}
+
 #[async_trait]
 impl Bench for Glue {
     async fn open(&self) -> Arc<dyn Catalog> {
@@ -76,22 +96,175 @@ impl Bench for Glue {
     fn io(&self) -> FileIO {
         self.io.clone()
     }
+
+    fn wire(&self) -> Option<Wire> {
+        let service = address(&std::env::var("AWS_ENDPOINT_URL").unwrap());
+        let is_commit = |request: &[u8]| holds(request, b"AWSGlue.UpdateTable");
+        Some(Wire { service, is_whole: is_whole_http, is_commit, refusal: glue_refuses })
+    }
+
+    async fn through(&self, service: SocketAddr) -> Option<Arc<dyn Catalog>> {
+        let config = aws_sdk_glue::config::Builder::from(&settings().await).endpoint_url(format!("http://{service}"));
+        let client = Client::from_conf(config.retry_config(RetryConfig::disabled()).build());
+        let access = Access { warehouse: self.warehouse.clone(), ..Access::default() };
+        Some(Arc::new(GlueCatalog::with(client, access, self.io.clone(), clock(), self.ids.clone())))
+    }
+
+    async fn forget(&self, table: &TableName) -> bool {
+        let client = Client::new(&settings().await);
+        client.delete_table().database_name(&table.namespace).name(&table.name).send().await.is_ok()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs a service that speaks Glue: ./test runs it"]
 async fn the_catalog_in_glue_keeps_the_contract() {
-    contract::run(&Glue::new("contract").await).await;
+    contract::kept(&Glue::new("contract").await, "Glue").await;
+}
+
+/// A table bucket of its own, and the files that S3 Tables finds places for.
+struct S3Tables {
+    io: FileIO,
+    ids: Arc<SeededIds>,
+    bucket: TableBucket,
+}
+
+impl S3Tables {
+    async fn new(name: &str) -> Self {
+        let client = aws_sdk_s3tables::Client::new(&settings().await);
+        let made = client.create_table_bucket().name(name).send().await.unwrap();
+        let region = made.arn().split(':').nth(3).unwrap().to_owned();
+        let ids = Arc::new(SeededIds::new(name.bytes().map(u64::from).sum()));
+        Self { io: files().await, ids, bucket: TableBucket { arn: made.arn().to_owned(), region } }
+    }
+
+    async fn catalog(&self) -> S3TablesCatalog {
+        S3TablesCatalog::connect(self.bucket.clone(), self.io.clone(), clock(), self.ids.clone()).await
+    }
+}
+
+fn is_swap_of_s3_tables(request: &[u8]) -> bool {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    line.starts_with(b"PUT ") && holds(line, b"/metadata-location")
+}
+
+fn s3_tables_refuse(refusal: Refusal) -> Option<Vec<u8>> {
+    let (status, code) = match refusal {
+        Refusal::Throttled => (429, "TooManyRequestsException"),
+        Refusal::Denied => (403, "ForbiddenException"),
+    };
+    let said = format!("{{\"__type\":\"{code}\",\"message\":\"no\"}}");
+    Some(http_answer(status, "application/json", &said))
+}
+
+#[async_trait]
+impl Bench for S3Tables {
+    async fn open(&self) -> Arc<dyn Catalog> {
+        Arc::new(self.catalog().await)
+    }
+
+    fn io(&self) -> FileIO {
+        self.io.clone()
+    }
+
+    fn wire(&self) -> Option<Wire> {
+        let service = address(&std::env::var("AWS_ENDPOINT_URL").unwrap());
+        Some(Wire { service, is_whole: is_whole_http, is_commit: is_swap_of_s3_tables, refusal: s3_tables_refuse })
+    }
+
+    async fn through(&self, service: SocketAddr) -> Option<Arc<dyn Catalog>> {
+        let config = aws_sdk_s3tables::config::Builder::from(&settings().await);
+        let config = config.endpoint_url(format!("http://{service}")).retry_config(RetryConfig::disabled());
+        let client = aws_sdk_s3tables::Client::from_conf(config.build());
+        Some(Arc::new(S3TablesCatalog::with(client, self.bucket.clone(), self.io.clone(), clock(), self.ids.clone())))
+    }
+
+    async fn forget(&self, table: &TableName) -> bool {
+        let client = aws_sdk_s3tables::Client::new(&settings().await);
+        let gone = client.delete_table().table_bucket_arn(&self.bucket.arn).namespace(&table.namespace);
+        gone.name(&table.name).send().await.is_ok()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs a service that speaks S3 Tables: ./test runs it"]
+async fn the_catalog_in_s3_tables_keeps_the_contract() {
+    contract::kept(&S3Tables::new("contract").await, "S3 Tables").await;
+}
+
+/// Every file of a table is in the place that it was given, which takes no deletion; and an entry that a run left behind is gone on with.
+#[tokio::test]
+#[ignore = "needs a service that speaks S3 Tables: ./test runs it"]
+async fn a_table_in_s3_tables_is_where_it_was_put() {
+    let tables = S3Tables::new("places").await;
+    let (catalog, client) = (tables.catalog().await, aws_sdk_s3tables::Client::new(&settings().await));
+    let name = name("orders");
+    client.create_namespace().table_bucket_arn(&tables.bucket.arn).namespace("entries").send().await.unwrap();
+    let entry = client.create_table().table_bucket_arn(&tables.bucket.arn).namespace("entries").name("orders");
+    entry.format(aws_sdk_s3tables::types::OpenTableFormat::Iceberg).send().await.unwrap();
+    assert!(catalog.load(&name).await.unwrap().is_none());
+
+    let elsewhere = format!("s3://{BUCKET}/elsewhere");
+    let chosen = contract::creation();
+    let mut properties = chosen.properties.clone();
+    properties.insert("write.data.path".to_owned(), elsewhere.clone());
+    for creation in [
+        table::catalog::TableCreation { location: Some(elsewhere), ..chosen.clone() },
+        table::catalog::TableCreation { properties, ..chosen.clone() },
+    ] {
+        assert_eq!(catalog.create(&name, creation).await.unwrap_err().kind(), Kind::Misconfigured);
+    }
+    let made = catalog.create(&name, chosen).await.unwrap();
+    let there = client.get_table_metadata_location().table_bucket_arn(&tables.bucket.arn);
+    let there = there.namespace("entries").name("orders").send().await.unwrap();
+    assert_eq!(made.metadata.location(), there.warehouse_location());
+    assert_eq!(Some(made.metadata_location.as_str()), there.metadata_location());
+    assert_eq!(made.version.as_deref(), Some(there.version_token()));
+    assert!(matches!(catalog.create(&name, contract::creation()).await, Err(Error::AlreadyExists { .. })));
+
+    // S3 Tables removes files itself; what asks for it is not told otherwise.
+    tables.io.delete(&made.metadata_location).await.unwrap();
+    assert!(tables.io.exists(&made.metadata_location).await.unwrap());
+
+    // One that was dropped and made again under the name is another table.
+    let gone = client.delete_table().table_bucket_arn(&tables.bucket.arn).namespace("entries").name("orders");
+    gone.send().await.unwrap();
+    assert!(catalog.load(&name).await.unwrap().is_none());
+    let set = || vec![TableUpdate::SetProperties { updates: [("a".to_owned(), "1".to_owned())].into() }];
+    assert_eq!(catalog.commit(&made, vec![], set()).await.unwrap_err().kind(), Kind::Conflict);
+    let again = catalog.create(&name, contract::creation()).await.unwrap();
+    assert_eq!(catalog.commit(&made, vec![], set()).await.unwrap_err().kind(), Kind::Conflict);
+    catalog.commit(&again, vec![], set()).await.unwrap();
 }
 
 /// Apache's own REST catalog, whose tables are in a folder.
 struct Rest(String);
 
+impl Rest {
+    async fn at(uri: String) -> Arc<dyn Catalog> {
+        let settings = rest::Settings { uri, warehouse: None, auth: rest::Auth::Nothing };
+        Arc::new(RestCatalog::connect(settings, clock(), Arc::new(SeededIds::new(7))).await.unwrap())
+    }
+}
+
+fn is_commit_by_rest(request: &[u8]) -> bool {
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    line.starts_with(b"POST ") && holds(line, b"/tables/")
+}
+
+fn rest_refuses(refusal: Refusal) -> Option<Vec<u8>> {
+    let (status, kind) = match refusal {
+        Refusal::Throttled => (429, "TooManyRequestsException"),
+        Refusal::Denied => (403, "ForbiddenException"),
+    };
+    let said = format!("{{\"error\":{{\"message\":\"no\",\"type\":\"{kind}\",\"code\":{status}}}}}");
+    Some(http_answer(status, "application/json", &said))
+}
+
 #[async_trait]
 impl Bench for Rest {
     async fn open(&self) -> Arc<dyn Catalog> {
-        let settings = rest::Settings { uri: self.0.clone(), warehouse: None, auth: rest::Auth::Nothing };
-        Arc::new(RestCatalog::connect(settings, clock(), Arc::new(SeededIds::new(7))).await.unwrap())
+        Self::at(self.0.clone()).await
     }
 
     fn io(&self) -> FileIO {
@@ -101,13 +274,32 @@ impl Bench for Rest {
     fn swaps_exactly(&self) -> bool {
         false
     }
+
+    fn wire(&self) -> Option<Wire> {
+        let (service, is_commit) = (address(&self.0), is_commit_by_rest);
+        Some(Wire { service, is_whole: is_whole_http, is_commit, refusal: rest_refuses })
+    }
+
+    async fn through(&self, service: SocketAddr) -> Option<Arc<dyn Catalog>> {
+        Some(Self::at(format!("http://{service}")).await)
+    }
+
+    async fn forget(&self, table: &TableName) -> bool {
+        let mut server = TcpStream::connect(address(&self.0)).await.unwrap();
+        let path = format!("/v1/namespaces/{}/tables/{}", table.namespace, table.name);
+        let request = format!("DELETE {path} HTTP/1.1\r\nhost: catalog\r\nconnection: close\r\n\r\n");
+        server.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        server.read_to_end(&mut answer).await.unwrap();
+        answer.starts_with(b"HTTP/1.1 20")
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "needs a service that speaks REST: ./test runs it"]
 async fn a_catalog_that_speaks_rest_keeps_the_contract() {
     let endpoint = std::env::var("FRAZIL_TEST_REST_ENDPOINT").expect("FRAZIL_TEST_REST_ENDPOINT names the service");
-    contract::run(&Rest(endpoint)).await;
+    contract::kept(&Rest(endpoint), "REST").await;
 }
 
 fn name(of: &str) -> TableName {

@@ -4,10 +4,12 @@
 //! in the file are relative to its folder. Every block is held to the grammar; what is not of this version is refused
 //! only in the environment that is used, so that a laptop can work beside a block for production.
 
+mod aws;
 mod catalog;
 mod location;
 mod mapping;
 mod registries;
+mod url;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -50,8 +52,8 @@ pub struct Environment {
     pub store: Location,
     /// Where tables are found.
     pub catalog: Catalog,
-    /// Where tables are created.
-    pub warehouse: Location,
+    /// Where tables are created; nothing where the catalog gives each its own place, as S3 Tables does.
+    pub warehouse: Option<Location>,
     /// The only names that `${…}` may use in pipeline files.
     pub vars: BTreeMap<String, String>,
     /// Where the salt of hashed personal data is.
@@ -82,7 +84,7 @@ impl Environment {
             root: None,
             store: Location::File(dir.clone()),
             catalog: Catalog::Sqlite(dir.join("catalog.db")),
-            warehouse: Location::File(dir.join("warehouse")),
+            warehouse: Some(Location::File(dir.join("warehouse"))),
             dir: Some(dir),
             vars: BTreeMap::new(),
             pii_salt: None,
@@ -275,16 +277,26 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
     {
         reader.fault(text.at, code::INVALID, "`dir` is a folder; for the one of this file, write \".\"");
     }
-    let said: Vec<&str> =
-        ["store", "catalog", "warehouse"].into_iter().filter(|name| section.get(name).is_some()).collect();
-    if section.get("dir").is_none() && said.len() < 3 && !(name == DEFAULT && said.is_empty()) {
-        let message = format!("`[env.{name}]` needs `dir`, or all of `store`, `catalog` and `warehouse`");
-        reader.fault(section.at, code::MISSING, message);
+    let gives_places = catalog::gives_places(section);
+    let places: &[&str] = if gives_places { &["store", "catalog"] } else { &["store", "catalog", "warehouse"] };
+    let said: Vec<&str> = places.iter().copied().filter(|name| section.get(name).is_some()).collect();
+    if section.get("dir").is_none() && said.len() < places.len() && !(name == DEFAULT && said.is_empty()) {
+        let all = if gives_places {
+            "`store` beside its catalog in S3 Tables"
+        } else {
+            "all of `store`, `catalog` and `warehouse`"
+        };
+        reader.fault(section.at, code::MISSING, format!("`[env.{name}]` needs `dir`, or {all}"));
+    }
+    if gives_places && let Some(entry) = section.get("warehouse") {
+        let message = "S3 Tables gives each table a place of its own: leave `warehouse` out";
+        reader.fault(entry.key_at, code::INVALID, message);
     }
     let folder = plain(&root.join(dir.as_ref().map_or(DEFAULT_FOLDER, |text| &text.value)));
     let embedded = Environment::embedded(&folder);
     let store = location::read(reader, section, "store", embedded.store.clone());
-    let warehouse = location::read(reader, section, "warehouse", embedded.warehouse.clone());
+    let default = Location::File(folder.join("warehouse"));
+    let warehouse = if gives_places { None } else { location::read(reader, section, "warehouse", default.clone()) };
     let catalog = catalog::read(reader, section, embedded.catalog.clone(), root);
     if let (Some(store), Some(warehouse)) = (&store, &warehouse) {
         location::apart(reader, section, store, warehouse);
@@ -306,7 +318,7 @@ fn environment<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, ro
         dir: (dir.is_some() || said.is_empty()).then_some(folder),
         store: store.unwrap_or(embedded.store),
         catalog: catalog.unwrap_or(embedded.catalog),
-        warehouse: warehouse.unwrap_or(embedded.warehouse),
+        warehouse: (!gives_places).then(|| warehouse.unwrap_or(default)),
         vars,
         pii_salt,
         kafka,

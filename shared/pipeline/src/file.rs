@@ -22,14 +22,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::document::{self, Section};
-use crate::environment::Environment;
+use crate::environment::{Catalog, Environment};
 use crate::fault::{Error, Fault, Found, code, locate};
 use crate::glob;
 use crate::grammar;
 use crate::name;
 use crate::reader::Reader;
 use crate::resolved::{
-    ColumnDeclaration, Fields, From, Pipeline, Schema, Source, Staging, Table, UnknownFields, Value,
+    ColumnDeclaration, Exists, FOLDER_PROPERTIES, Fields, From, Pipeline, Schema, Source, Staging, Table,
+    UnknownFields, Value,
 };
 use crate::route::{self, Part, Route};
 
@@ -278,6 +279,12 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
         Some(table) => differing(reader, document, table, route.as_ref(), staging.as_ref()),
         None => BTreeMap::new(),
     };
+    // Of a table that others made the properties are only held beside its own.
+    if matches!(environment.catalog, Catalog::S3Tables { .. })
+        && table.as_ref().is_none_or(|table| !matches!(table.exists, Exists::Join))
+    {
+        given_places(reader, document);
+    }
 
     let (key, key_schema) = keys_read(reader, document, key, table.as_ref());
     let (value, schema) = value.map_or((None, None), |v| (v.value, v.schema_file));
@@ -300,6 +307,19 @@ fn pipeline<'t>(reader: &mut Reader<'t>, document: Section<'t>, environment: &En
         staging,
     });
     Outcome { pipeline, value, schemas, ..Outcome::default() }
+}
+
+/// Refuses properties that put files elsewhere than where S3 Tables puts the table.
+fn given_places<'t>(reader: &mut Reader<'t>, document: Section<'t>) {
+    let tables = document.get("tables").and_then(|entry| entry.section());
+    let tables = tables.map(Section::entries).unwrap_or_default().into_iter();
+    let blocks = document.get("table").into_iter().chain(tables).filter_map(|entry| entry.section());
+    let properties = blocks.filter_map(|block| block.get("properties")?.section()).flat_map(Section::entries);
+    for entry in properties.filter(|entry| FOLDER_PROPERTIES.contains(&entry.key)) {
+        let message =
+            format!("`{}` puts files elsewhere, and S3 Tables gives each table the place of all its files", entry.key);
+        reader.fault(entry.key_at, code::INVALID, message);
+    }
 }
 
 /// How keys are read: where columns are made of fields in them, and only there. With their schema's file.

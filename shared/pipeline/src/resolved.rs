@@ -373,6 +373,10 @@ pub enum UnknownFields {
     DeadLetter,
 }
 
+/// Properties of tables that put files elsewhere than under the table's location.
+pub const FOLDER_PROPERTIES: [&str; 4] =
+    ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"];
+
 /// A table's name in its catalog: one namespace level and a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TableName {

@@ -17,6 +17,9 @@ pub use pipeline::resolved::TableName;
 use crate::storage;
 
 pub mod metadata;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+pub mod sql;
 pub mod sqlite;
 
 /// A table as a catalog gave it: what a plan is made from, and what its commit is compared with.
@@ -75,6 +78,12 @@ impl TableCreation {
             location: None,
         }
     }
+
+    /// The table's folder in a catalog that makes tables under `warehouse`, which ends without a slash.
+    #[must_use]
+    pub fn location_under(&self, warehouse: &str, table: &TableName) -> String {
+        self.location.clone().unwrap_or_else(|| format!("{warehouse}/{}/{}", table.namespace, table.name))
+    }
 }
 
 /// A catalog of Iceberg tables.
@@ -120,6 +129,10 @@ pub trait Catalog: std::fmt::Debug + Send + Sync {
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
+fn advice(remedy: Option<&str>) -> String {
+    remedy.map_or_else(String::new, |remedy| format!("; {remedy}"))
+}
+
 /// Why a catalog did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -148,12 +161,14 @@ pub enum Error {
         source: Option<Source>,
     },
     /// Nothing was changed.
-    #[error("{message}")]
+    #[error("{message}{}", advice(remedy.as_deref()))]
     Failed {
         /// What happens next.
         kind: Kind,
-        /// What could not be done, and what to do about it.
+        /// What could not be done.
         message: String,
+        /// What to do about it, where that is known.
+        remedy: Option<String>,
         /// The cause.
         source: Option<Source>,
     },
@@ -163,19 +178,46 @@ impl Error {
     /// A failure that changed nothing.
     #[must_use]
     pub fn failed(kind: Kind, message: impl Into<String>) -> Self {
-        Self::Failed { kind, message: message.into(), source: None }
+        Self::Failed { kind, message: message.into(), remedy: None, source: None }
     }
 
     /// A failure that changed nothing, with its cause.
     #[must_use]
     pub fn caused(kind: Kind, message: impl Into<String>, source: impl Into<Source>) -> Self {
-        Self::Failed { kind, message: message.into(), source: Some(source.into()) }
+        Self::Failed { kind, message: message.into(), remedy: None, source: Some(source.into()) }
     }
 
     /// A storage or format error on the way; its kind is the storage's.
     #[must_use]
     pub fn storage(message: impl Into<String>, source: iceberg::Error) -> Self {
-        Self::caused(storage::kind_of(&source), message, source)
+        let kind = storage::kind_of(&source);
+        let error = Self::caused(kind, message, source);
+        match kind {
+            Kind::Misconfigured => error.with_remedy(
+                "see that the bucket or folder of its files is there, and let who runs this read and write it",
+            ),
+            _ => error,
+        }
+    }
+
+    /// The same failure with what to do about it.
+    #[must_use]
+    pub fn with_remedy(self, text: impl Into<String>) -> Self {
+        match self {
+            Self::Failed { kind, message, source, .. } => {
+                Self::Failed { kind, message, remedy: Some(text.into()), source }
+            }
+            other => other,
+        }
+    }
+
+    /// What to do about it, where that is known. The error's text ends with it.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Failed { remedy, .. } => remedy.as_deref(),
+            _ => None,
+        }
     }
 
     /// What happens next.

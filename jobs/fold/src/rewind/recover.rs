@@ -86,7 +86,7 @@ impl Fold {
                 let date = list::list_all(self.store.as_ref(), &self.id, Some(self.clock.now().minute())).await?.date;
                 match self.commit_ledger(state, date).await? {
                     Ended::Done(report) => table = Some(*report),
-                    Ended::Again | Ended::Damaged(..) => continue,
+                    Ended::Again(_) | Ended::Damaged(..) => continue,
                 }
             }
             if self.pipeline.route.is_some() {

@@ -162,7 +162,10 @@ mod tests {
         let optional = ["partitions", "records-per-invocation", "region", "price"];
         for argument in cost.get_arguments().filter(|argument| !argument.is_global_set()) {
             let name = argument.get_long().unwrap();
-            assert!(shown(name) || optional.contains(&name) || ["help", "version"].contains(&name), "{name} is not shown");
+            assert!(
+                shown(name) || optional.contains(&name) || ["help", "version"].contains(&name),
+                "{name} is not shown"
+            );
         }
     }
 }

@@ -379,15 +379,26 @@ fn human(body: &Body, chosen: &str, environment: &Environment) -> String {
     }
     let peak = body.peak_rss_bytes.map_or_else(String::new, |peak| format!(", at most {} MiB of memory", peak >> 20));
     let location = body.metadata_location.strip_prefix("file://").unwrap_or(&body.metadata_location);
-    let (warehouse, name) = (&environment.warehouse, &body.table);
+    let name = &body.table;
     let opened = match &environment.catalog {
         Catalog::Sqlite(catalog) => {
             let catalog = catalog.display();
+            let warehouse = environment.warehouse.as_ref().map_or_else(String::new, ToString::to_string);
             format!(
                 "SqlCatalog(\"frazil\", uri=\"sqlite:///{catalog}\", warehouse=\"{warehouse}\").load_table(\"{name}\")"
             )
         }
         Catalog::Glue { .. } => format!("load_catalog(\"glue\", type=\"glue\").load_table(\"{name}\")"),
+        Catalog::S3Tables { bucket_arn, region } => {
+            let signed = format!(
+                "\"rest.sigv4-enabled\": \"true\", \"rest.signing-name\": \"s3tables\", \"rest.signing-region\": \"{region}\""
+            );
+            let domain = if bucket_arn.starts_with("arn:aws-cn:") { "amazonaws.com.cn" } else { "amazonaws.com" };
+            let url = format!("https://s3tables.{region}.{domain}/iceberg");
+            format!(
+                "load_catalog(\"lake\", **{{\"type\": \"rest\", \"uri\": \"{url}\", \"warehouse\": \"{bucket_arn}\", {signed}}}).load_table(\"{name}\")"
+            )
+        }
         Catalog::Rest(rest) => {
             let url = &rest.url;
             format!("load_catalog(\"rest\", type=\"rest\", uri=\"{url}\").load_table(\"{name}\")")

@@ -86,7 +86,7 @@ pub(crate) fn failed_table(report: &Report) -> Option<Failure> {
 
 /// A fold's failure, as the command line says it.
 pub(crate) fn failed(error: &fold::Error) -> Failure {
-    Failure::of(error.kind(), error.code(), error).remedy_if(error.remedy())
+    Failure::of(error.kind(), error.code(), error).advised(error.remedy())
 }
 
 fn human(body: &Body<'_>) -> String {

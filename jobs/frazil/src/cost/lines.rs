@@ -38,6 +38,9 @@ pub(super) struct Rates {
     folds: f64,
     work: Work,
     rows_per_fold: f64,
+    /// Data files of a fold, all tables together, and the bytes of one.
+    files: f64,
+    file_bytes: f64,
 }
 
 impl Rates {
@@ -87,6 +90,8 @@ impl Rates {
             folds,
             work,
             rows_per_fold,
+            files,
+            file_bytes,
         }
     }
 
@@ -231,7 +236,7 @@ fn ingest(inputs: &Inputs, rates: &Rates, compute: &str, bill: &mut Bill<'_>) {
 
     let bytes = inputs.records_per_second * HOUR * inputs.retention_hours * inputs.staged_bytes();
     let how = format!(
-        "{} records/s × 3,600 s × {} h × {} bytes ÷ 1,000,000,000",
+        "{} records/s × 3,600 s × {} h × {} bytes ÷ 1,000,000,000, there all month",
         figure(inputs.records_per_second),
         figure(inputs.retention_hours),
         figure(inputs.staged_bytes()),
@@ -257,39 +262,56 @@ fn fold(inputs: &Inputs, rates: &Rates, compute: &str, bill: &mut Bill<'_>) {
     bill.line(Part::Fold, "Lambda requests", "lambda-request", *folds, &hours, from);
 
     let (gb, slowness) = (inputs.fold_memory_mb as f64 / GB_MB, Inputs::slowness(inputs.fold_memory_mb));
+    let others = requests::of(&Work { objects: 0.0, ..*work }).gets;
+    let footers = requests::in_turn(work) - asked.puts - others - asked.lists;
     let how = format!(
-        "{} folds × ({} rows ÷ 10,000 × {} ms{} + {} requests in turn × {} ms) ÷ 1,000 × {} MB ÷ 1,024",
+        "{} folds × ({} rows ÷ 10,000 × {} ms{} + ({} PUTs + {} GETs + {} LISTs + {} rounds of footers) × {} ms) ÷ 1,000 × {} MB ÷ 1,024",
         figure(*folds),
         figure(rates.rows_per_fold),
         figure(inputs.fold_ms),
         slower(slowness, inputs.fold_memory_mb),
-        figure(requests::in_turn(work)),
+        figure(asked.puts),
+        figure(others),
+        figure(asked.lists),
+        figure(footers),
         figure(inputs.put_ms),
         figure(inputs.fold_memory_mb as f64),
     );
-    let from = "jobs/fold: rows are computed; 32 footers are read at once, and other requests wait for one another";
+    let from = "jobs/fold: rows are computed; 32 footers are read at once, objects ahead of their rows; other requests wait for one another";
     bill.line(Part::Fold, "Lambda compute", compute, folds * rates.fold_seconds(inputs) * gb, &how, from);
 
     let how = format!(
-        "{} folds × {} (of these {} for data files)",
+        "{} folds × ({} for {} data files of {} bytes + {} others)",
         figure(*folds),
-        figure(asked.puts),
-        figure(work.data_puts)
+        figure(work.data_puts),
+        figure(rates.files),
+        figure(rates.file_bytes.round()),
+        figure(asked.puts - work.data_puts)
     );
-    let from = "jobs/fold, requests: two notes; settlement, manifest, manifest list and metadata file of each table; data files";
+    let from = "jobs/fold, requests: two notes (of many tables four); a settlement, a manifest, a manifest list, a metadata file of each \
+                table, and a hundredth of a merged manifest; of a file over 8 MiB each 8 MiB, and two requests more";
     bill.line(Part::Fold, "S3 PUT", "s3-put", folds * asked.puts, &how, from);
 
-    let how =
-        format!("{} folds × {} ({} objects listed, twice)", figure(*folds), figure(asked.lists), figure(work.listed));
-    let from = "jobs/fold, requests: two passes of pages of 1,000 keys, from 19 minutes before the last fold on";
+    let how = format!(
+        "{} folds × {} (pages of {} objects, {} minutes of them, twice)",
+        figure(*folds),
+        figure(asked.lists),
+        figure(work.listed),
+        figure(requests::listed_minutes(work.minutes_between))
+    );
+    let from = "jobs/fold, requests: two passes of pages of 1,000 keys, from 19 minutes before the last fold on; of many tables three more";
     bill.line(Part::Fold, "S3 LIST", "s3-list", folds * asked.lists, &how, from);
 
-    let how =
-        format!("{} folds × {} ({} new objects, {} each)", figure(*folds), figure(asked.gets), figure(work.objects), {
-            figure(1.0 + work.tables as f64)
-        });
-    let from =
-        "jobs/fold, requests: each object's footer and body, the table's metadata, settlements of the last 19 minutes";
+    let how = format!(
+        "{} folds × ({} new objects × {} + {} others)",
+        figure(*folds),
+        figure(work.objects),
+        figure(1.0 + work.tables as f64),
+        figure(others)
+    );
+    let from = "jobs/fold, requests: each object's footer, and its body for each table; the pause and the last note; of each table the \
+                metadata file, the manifest list, a manifest, and the settlements of the last 19 minutes and one more (of many tables \
+                twice)";
     bill.line(Part::Fold, "S3 GET", "s3-get", folds * asked.gets, &how, from);
 
     let glue = requests::GLUE_A_TABLE as f64;

@@ -103,6 +103,15 @@ impl Failure {
         }
     }
 
+    /// With what an error knows of what to do, which its text may end with: it is said once.
+    #[must_use]
+    pub fn advised(mut self, remedy: Option<&str>) -> Self {
+        if let Some(remedy) = remedy {
+            self.message = self.message.replacen(&format!("; {remedy}"), "", 1);
+        }
+        self.remedy_if(remedy)
+    }
+
     /// What to do about it: what is known of this failure, else what its kind asks for. What a person must change is
     /// never left to the kind.
     #[must_use]

@@ -1,7 +1,7 @@
 //! What the roles of a pipeline need on AWS: policies for the function, the fold and maintenance, each with what it does
 //! and no more.
 
-use pipeline::environment::{Environment, Location, Registry};
+use pipeline::environment::{Catalog, Environment, Location, Registry};
 use pipeline::resolved::Pipeline;
 use pipeline::route::Part;
 use serde::Serialize;
@@ -30,20 +30,26 @@ pub(crate) struct Role {
 /// The permissions of a pipeline; none where nothing of its environment is on AWS.
 pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permissions> {
     let store = bucket(&environment.store);
-    let warehouse = bucket(&environment.warehouse);
+    let warehouse = environment.warehouse.as_ref().and_then(bucket);
+    let table_bucket = match &environment.catalog {
+        Catalog::S3Tables { bucket_arn, .. } => Some(bucket_arn),
+        _ => None,
+    };
     let msk = Msk::of(environment);
     let registries = registries(pipeline, environment);
-    if store.is_none() && warehouse.is_none() && msk.is_none() && registries.is_empty() {
+    let is_elsewhere = store.is_none() && warehouse.is_none() && table_bucket.is_none();
+    if is_elsewhere && msk.is_none() && registries.is_empty() {
         return None;
     }
     let name = &pipeline.name;
     // The pipeline's id is its name with eight hexadecimal digits behind it.
     let own = |root: &str| format!("{root}/{name}-????????/*");
     let applied = format!("pipelines/{name}/*");
-    let table = match &pipeline.route {
-        None => format!("{}/{}/*", pipeline.table.name.namespace, pipeline.table.name.name),
-        Some(route) => format!("{}/{}/*", any_of(&route.namespace), any_of(&route.name)),
+    let (namespace, table_name) = match &pipeline.route {
+        None => (pipeline.table.name.namespace.clone(), pipeline.table.name.name.clone()),
+        Some(route) => (any_of(&route.namespace), any_of(&route.name)),
     };
+    let table = format!("{namespace}/{table_name}/*");
     let (mut function, mut fold, mut maintain) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(store) = &store {
         function.push(store.allow("Stage", &["s3:PutObject"], &[own("staging"), own("dead-letters")]));
@@ -66,6 +72,11 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
         fold.push(warehouse.allow("WriteTable", &actions, std::slice::from_ref(&table)));
         maintain.push(warehouse.list("ListTable"));
         maintain.push(warehouse.allow("ReadTable", &["s3:GetObject"], &[table]));
+    }
+    if let Some(arn) = table_bucket {
+        let [make, write, read] = tables_in(arn, &namespace, &table_name);
+        fold.extend([make, write]);
+        maintain.push(read);
     }
     let mut managed = Vec::new();
     if let Some(msk) = &msk {
@@ -105,6 +116,24 @@ fn registries(pipeline: &Pipeline, environment: &Environment) -> Vec<Value> {
         Some(json!({ "Sid": sid, "Effect": "Allow", "Action": [action], "Resource": resources }))
     };
     named.into_iter().filter_map(statement).collect()
+}
+
+/// What making, writing and reading tables of a table bucket takes. A table's ARN ends in an id that nobody knows before it is made: its
+/// name is a condition.
+fn tables_in(arn: &str, namespace: &str, name: &str) -> [Value; 3] {
+    let of_table = |sid: &str, actions: &[&str]| {
+        let condition = json!({ "StringLike": { "s3tables:namespace": namespace, "s3tables:tableName": name } });
+        let resources = [format!("{arn}/table/*")];
+        json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources, "Condition": condition })
+    };
+    let make = ["s3tables:GetNamespace", "s3tables:CreateNamespace", "s3tables:CreateTable"];
+    let read = ["s3tables:GetTableMetadataLocation", "s3tables:GetTableData"];
+    let write = [&read[..], &["s3tables:UpdateTableMetadataLocation", "s3tables:PutTableData"]].concat();
+    [
+        json!({ "Sid": "MakeTable", "Effect": "Allow", "Action": make, "Resource": [arn] }),
+        of_table("WriteTable", &write),
+        of_table("ReadTable", &read),
+    ]
 }
 
 /// The names that parts may come to, as policies write them.
@@ -267,6 +296,27 @@ mod tests {
         ] {
             assert!(fold.iter().any(|l| l == line), "{line}: {fold:#?}");
         }
+        // Tables of S3 Tables are under nobody's prefix.
+        let arn = "arn:aws:s3tables:eu-west-1:111122223333:bucket/lake";
+        let tables = permissions(&format!("store = \"s3://acme/frazil\"\ncatalog = \"s3tables:{arn}\"")).unwrap();
+        let of_tables = |role: &str| -> Vec<String> {
+            actions(&tables[role]).into_iter().filter(|line| line.starts_with("s3tables:")).collect()
+        };
+        assert_eq!(of_tables("function"), Vec::<String>::new());
+        assert_eq!(
+            of_tables("maintain"),
+            ["GetTableMetadataLocation", "GetTableData"].map(|action| format!("s3tables:{action} {arn}/table/*"))
+        );
+        let fold = of_tables("fold");
+        for line in ["CreateTable {arn}", "UpdateTableMetadataLocation {arn}/table/*", "PutTableData {arn}/table/*"] {
+            let line = format!("s3tables:{}", line.replace("{arn}", arn));
+            assert!(fold.contains(&line), "{line}: {fold:#?}");
+        }
+        let write = tables["fold"]["policy"]["Statement"].as_array().unwrap();
+        let write = write.iter().find(|statement| statement["Sid"] == "WriteTable").unwrap();
+        let named = json!({ "StringLike": { "s3tables:namespace": "db", "s3tables:tableName": "t" } });
+        assert_eq!(write["Condition"], named);
+        assert!(!actions(&tables["fold"]).iter().any(|line| line.starts_with("s3:") && !line.contains("acme")));
         // A registry is read by whoever decodes.
         let registries = "dir = \"x\"\nregistries.eu = { kind = \"glue\", registry_name = \"r\", region = \"eu-west-1\" }\n\
             registries.other = { kind = \"glue\", assume_role = \"arn:aws:iam::1:role/r\" }\n\

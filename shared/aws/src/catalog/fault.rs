@@ -6,10 +6,28 @@ use aws_sdk_glue::error::{ProvideErrorMetadata, SdkError};
 use model::failure::Kind;
 use table::catalog::{Error, TableName};
 
+use crate::refusal::{Meaning, meaning};
 use crate::sdk;
 
 /// Characters of a service's own words that are passed on.
 const WORDS_MAX: usize = 500;
+
+/// What to do where nobody says who asks.
+pub(super) const CREDENTIALS: &str = "give credentials as to any AWS SDK: a role of the machine or the function, AWS_PROFILE, or AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY";
+
+/// What to do where nobody knows who asks.
+const EXPIRED: &str =
+    "the credentials are not valid there or have run out: get new ones, and see that the clock is right";
+
+/// What to do where an account has as many as it may.
+const QUOTA: &str = "the account has as many of them as it may: drop some, or ask AWS for a higher quota";
+
+/// What to do where what encrypts the catalog can't be used.
+const KEY: &str =
+    "give who runs this kms:Decrypt, kms:Encrypt and kms:GenerateDataKey on the key that the catalog is encrypted with";
+
+/// What to do where there was no connection. It may pass by itself, or never.
+const UNREACHABLE: &str = "run the same command again; where it stays so, check the region, AWS_ENDPOINT_URL, and the way there: network, VPC endpoint, proxy, and whether this machine trusts its certificate";
 
 /// What came of a call that did not succeed.
 #[derive(Debug)]
@@ -40,12 +58,19 @@ impl Fault {
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     {
         let error = match error {
+            // Done, and told in a way that the SDK can't read: that is no refusal.
+            SdkError::ServiceError(answer) if answer.raw().status().is_success() => {
+                let status = answer.raw().status().as_u16();
+                let why = sdk::causes(answer.err());
+                return Self::Unanswered(format!("{service} answers HTTP {status} in a way that can't be read: {why}"));
+            }
             SdkError::ServiceError(refusal) => {
                 let (raw, error) = (refusal.raw(), refusal.err());
                 let (status, code) = (raw.status().as_u16(), error.code().unwrap_or_default().to_owned());
                 let said: String = error.message().unwrap_or_default().chars().take(WORDS_MAX).collect();
                 let mut words = format!("{service} answers HTTP {status}");
-                let request = raw.headers().get("x-amzn-requestid").map(|id| format!("request {id}"));
+                let request = ["x-amzn-requestid", "x-amz-request-id"].iter().find_map(|name| raw.headers().get(name));
+                let request = request.map(|id| format!("request {id}"));
                 for text in [code.clone(), said].into_iter().chain(request).filter(|text| !text.is_empty()) {
                     words.push_str(", ");
                     words.push_str(&text);
@@ -85,20 +110,23 @@ impl Fault {
     /// Of a call that only reads, with what to do about a refusal: `remedy` where rights are missing.
     pub(super) fn reading(self, doing: &str, remedy: &str) -> Error {
         match self {
-            Self::Unasked { kind, message } => Error::failed(kind, format!("could not {doing}: {message}")),
+            Self::Unasked { kind, message } => {
+                let remedy = if kind == Kind::Misconfigured { CREDENTIALS } else { UNREACHABLE };
+                Error::failed(kind, format!("could not {doing}: {message}")).with_remedy(remedy)
+            }
             Self::Unanswered(message) => Error::failed(Kind::Retry, format!("could not {doing}: {message}")),
             Self::Refused { status, code, words } => {
-                let (kind, advice) = match meaning(status, &code) {
-                    Meaning::Later | Meaning::Broken => (Kind::Retry, String::new()),
-                    Meaning::Rights => (Kind::Misconfigured, format!("; {remedy}")),
-                    Meaning::Credentials => (
-                        Kind::Misconfigured,
-                        "; the credentials are not valid there or have run out: get new ones, and see that the clock is right"
-                            .to_owned(),
-                    ),
-                    Meaning::No => (Kind::Misconfigured, String::new()),
-                };
-                Error::failed(kind, format!("could not {doing}: {words}{advice}"))
+                let failed = |kind| Error::failed(kind, format!("could not {doing}: {words}"));
+                match meaning(status, &code) {
+                    Meaning::Later | Meaning::Broken => failed(Kind::Retry),
+                    Meaning::Rights => failed(Kind::Misconfigured).with_remedy(remedy),
+                    Meaning::Credentials => failed(Kind::Misconfigured).with_remedy(EXPIRED),
+                    Meaning::No => match code.as_str() {
+                        "ResourceNumberLimitExceededException" => failed(Kind::Misconfigured).with_remedy(QUOTA),
+                        "GlueEncryptionException" => failed(Kind::Misconfigured).with_remedy(KEY),
+                        _ => failed(Kind::Misconfigured),
+                    },
+                }
             }
         }
     }
@@ -113,45 +141,5 @@ impl Fault {
             }
             other => other.reading(doing, remedy),
         }
-    }
-}
-
-/// What a refusal says of what comes next.
-enum Meaning {
-    /// Nothing was done, and it may go later.
-    Later,
-    /// It broke: what it had done by then is not known.
-    Broken,
-    /// Who asks may not.
-    Rights,
-    /// Who asks is not known.
-    Credentials,
-    /// Not so.
-    No,
-}
-
-fn meaning(status: u16, code: &str) -> Meaning {
-    match (status, code) {
-        (
-            _,
-            "ThrottlingException" | "Throttling" | "TooManyRequestsException" | "RequestLimitExceeded" | "SlowDown",
-        )
-        | (429, _) => Meaning::Later,
-        (500.., _) | (_, "InternalServiceException" | "OperationTimeoutException" | "InternalServerErrorException") => {
-            Meaning::Broken
-        }
-        (
-            _,
-            "UnrecognizedClientException"
-            | "InvalidSignatureException"
-            | "IncompleteSignatureException"
-            | "MissingAuthenticationTokenException"
-            | "ExpiredTokenException"
-            | "InvalidClientTokenId"
-            | "RequestExpired",
-        )
-        | (401, _) => Meaning::Credentials,
-        (_, "AccessDeniedException") | (403, _) => Meaning::Rights,
-        _ => Meaning::No,
     }
 }

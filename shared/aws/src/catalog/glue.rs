@@ -12,13 +12,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_glue::Client;
-use aws_sdk_glue::config::retry::RetryConfig;
-use aws_sdk_glue::config::timeout::TimeoutConfig;
-use aws_sdk_glue::config::{Builder, Region};
+use aws_sdk_glue::config::Region;
 use aws_sdk_glue::types::{DatabaseInput, StorageDescriptor, Table, TableInput};
 use iceberg::io::FileIO;
 use iceberg::spec::TableMetadata;
@@ -29,11 +26,8 @@ use model::id::Ids;
 use table::catalog::{Catalog, Error, Loaded, TableCreation, TableName, check_name, metadata};
 
 use super::fault::Fault;
-use super::hive;
+use super::{hive, one_attempt};
 use crate::sdk;
-
-/// How long a call may take. Glue answers in tenths of seconds; a late answer to a swap is one that nobody heard.
-const CALL: Duration = Duration::from_secs(20);
 
 const SERVICE: &str = "Glue";
 const NOT_THERE: &str = "EntityNotFoundException";
@@ -89,14 +83,10 @@ impl GlueCatalog {
         }
         let shared = settings.load().await;
         if shared.region().is_none() {
-            let why = "no AWS region is set for the Glue catalog: say `catalog = \"glue:REGION\"`, or set AWS_REGION";
-            return Err(Error::failed(Kind::Misconfigured, why));
+            let error = Error::failed(Kind::Misconfigured, "no AWS region is set for the Glue catalog");
+            return Err(error.with_remedy("say `catalog = \"glue:REGION\"` in frazil.toml, or set AWS_REGION"));
         }
-        let timeouts = shared.timeout_config().map_or_else(TimeoutConfig::builder, TimeoutConfig::to_builder);
-        let timeouts = timeouts.operation_attempt_timeout(CALL).operation_timeout(CALL).build();
-        // One attempt: a second one would find the first in its way.
-        let config = Builder::from(&shared).timeout_config(timeouts).retry_config(RetryConfig::disabled()).build();
-        Ok(Self::with(Client::from_conf(config), access, io, clock, ids))
+        Ok(Self::with(Client::new(&one_attempt(shared)), access, io, clock, ids))
     }
 
     /// Over a client made elsewhere, which makes one attempt a call.
@@ -175,14 +165,14 @@ fn location(entry: &Table, table: &TableName) -> Result<String, Error> {
             Err(Error::failed(Kind::Corrupt, why))
         }
         _ => {
-            let why = format!("{table} is in Glue, and no Iceberg table: choose another name");
-            Err(Error::failed(Kind::Misconfigured, why))
+            let why = format!("{table} is in Glue, and no Iceberg table");
+            Err(Error::failed(Kind::Misconfigured, why).with_remedy("choose another name for the table"))
         }
     }
 }
 
 /// The entry of a table with this metadata: all that stands in the one before, but what tells of the metadata.
-fn input(before: Option<&Table>, name: &str, location: &str, metadata: &TableMetadata) -> Result<TableInput, Error> {
+fn input(before: Option<&Table>, name: &str, location: &str, after: &TableMetadata) -> Result<TableInput, Error> {
     let mut parameters: HashMap<String, String> =
         before.and_then(|entry| entry.parameters()).cloned().unwrap_or_default();
     parameters.insert(TABLE_TYPE.to_owned(), ICEBERG.to_owned());
@@ -193,21 +183,21 @@ fn input(before: Option<&Table>, name: &str, location: &str, metadata: &TableMet
         let why = format!("the parameter `{name}` of the entry in Glue has more than {PARAMETER_MAX} bytes");
         return Err(Error::failed(Kind::Misconfigured, why));
     }
-    let columns = hive::columns(metadata.current_schema());
+    let columns = hive::columns(after.current_schema());
     // The folders beside the table's own that its files may be in, which Lake Formation lets its readers into.
-    let folders = ["write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"];
-    let folders: Vec<String> = folders.iter().filter_map(|name| metadata.properties().get(*name)).cloned().collect();
+    let folders = metadata::FOLDER_PROPERTIES.iter().filter_map(|name| after.properties().get(*name));
+    let folders: Vec<String> = folders.cloned().collect();
     let descriptor = match before.and_then(Table::storage_descriptor) {
         Some(before) => {
             let mut descriptor = before.clone();
             descriptor.columns = Some(columns);
-            descriptor.location = Some(metadata.location().to_owned());
+            descriptor.location = Some(after.location().to_owned());
             descriptor.additional_locations = (!folders.is_empty()).then_some(folders);
             descriptor
         }
         None => StorageDescriptor::builder()
             .set_columns(Some(columns))
-            .location(metadata.location())
+            .location(after.location())
             .set_additional_locations((!folders.is_empty()).then_some(folders))
             .build(),
     };
@@ -249,10 +239,7 @@ impl Catalog for GlueCatalog {
             return Err(Error::AlreadyExists { table: table.clone() });
         }
         self.make_database(table).await?;
-        let location = creation
-            .location
-            .clone()
-            .unwrap_or_else(|| format!("{}/{}/{}", self.access.warehouse, table.namespace, table.name));
+        let location = creation.location_under(&self.access.warehouse, table);
         let staged = metadata::create(creation, location, self.clock.now(), self.ids.as_ref())?;
         staged.write(&self.io).await?;
         let input = input(None, &table.name, &staged.location, &staged.metadata)?;

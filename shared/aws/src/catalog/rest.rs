@@ -87,7 +87,15 @@ impl RestCatalog {
                 url.push_str(&format!("?warehouse={}", encoded(warehouse)));
             }
             let told: Result<Told, Fault> = self.client.send(Method::GET, &url, None, None).await.read();
-            let told = told.map_err(|fault| fault.reading("ask the catalog for its settings"))?;
+            let told = told.map_err(|fault| {
+                let is_about_names = matches!(fault, Fault::Refused { status: 400 | 404, kind: Some(_), .. });
+                let error = fault.reading("ask the catalog for its settings");
+                // In its own words, and not about who asks: it is about what was named.
+                match is_about_names {
+                    true => error.with_remedy("check the catalog's `warehouse`, and its URL"),
+                    false => error,
+                }
+            })?;
             let said = |name: &str| told.overrides.get(name).or_else(|| told.defaults.get(name));
             let base = said("uri").map_or(self.client.base.as_str(), |uri| uri.trim_end_matches('/'));
             // A prefix may have several parts.

@@ -22,6 +22,9 @@ use super::call::Call;
 use super::store;
 use super::upload::{Upload, WriteError};
 
+/// What the bucket of a table's files is called in S3 Tables, and no other bucket may be.
+const OF_S3_TABLES: &str = "--table-s3";
+
 /// Files at `s3://` locations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct S3Storage {
@@ -144,9 +147,13 @@ impl Storage for S3Storage {
         Ok(Box::new(S3Writer { upload: Some(Upload::new(file)), location: path.to_owned() }))
     }
 
-    /// A file that is not there counts as deleted.
+    /// A file that is not there counts as deleted, and so does one of S3 Tables, which takes no such request and removes what no snapshot
+    /// of the table names by itself.
     async fn delete(&self, path: &str) -> Result<()> {
         let file = self.file(path)?;
+        if file.bucket.ends_with(OF_S3_TABLES) {
+            return Ok(());
+        }
         store::delete(&file.call(Operation::Delete)).await.map_err(|e| file.fault("delete", e))
     }
 

@@ -923,7 +923,7 @@ impl<'a> Planner<'a> {
             let others = self.source.fields(record).map(|at| self.source.field(at));
             let others = others.filter(|other| other.id == other.name && other.name != field.name);
             let called_so = others.filter(|other| field.was(&other.name));
-            heirs.extend(called_so.map(|other| [names.as_slice(), &[other.name.clone()]].concat()));
+            heirs.extend(called_so.map(|other| [names.as_slice(), std::slice::from_ref(&other.name)].concat()));
             names.push(field.name.clone());
             record = match field.value.inside() {
                 Some(inside) => inside,

@@ -8,7 +8,10 @@ use crate::fault::code;
 use crate::name;
 use crate::reader::Reader;
 
-use super::{SecretReference, plain, secret};
+use super::{SecretReference, aws, plain, secret, url};
+
+/// What stands in the place of credentials in a URL.
+const SECRET: &str = "\"env:SCHEMA_REGISTRY_AUTH\", the name of a variable that holds `user:password`";
 
 /// A schema registry of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,11 +83,15 @@ fn registry<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, root:
             reader.fault(entry.key_at, code::INVALID, message);
         }
     }
-    let mut text = |name: &str| reader.text(section, name).map(|text| text.value);
     match kind {
         "glue" => {
-            let [registry_name, region, assume_role, external_id] =
-                ["registry_name", "region", "assume_role", "external_id"].map(&mut text);
+            let mut text = |name: &str| reader.text(section, name).map(|text| text.value);
+            let [registry_name, assume_role, external_id] =
+                ["registry_name", "assume_role", "external_id"].map(&mut text);
+            let region = match reader.text(section, "region") {
+                Some(text) => Some(aws::region(reader, &text, "region")?),
+                None => None,
+            };
             if let (None, Some(entry)) = (&assume_role, section.get("external_id")) {
                 let message = "`external_id` is what a role asks for, and there is no `assume_role`";
                 reader.fault(entry.key_at, code::INVALID, message);
@@ -92,7 +99,8 @@ fn registry<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, root:
             Some(Registry::Glue { registry_name, region, assume_role, external_id })
         }
         "confluent" => {
-            let url = url(reader, section, &block);
+            let url = reader.required_text(section, &block, "url");
+            let url = url.and_then(|text| url::read(reader, &text, "url", SECRET));
             let secret_reference = secret(reader, section, "secret");
             let ca = path(reader, section, "ca", root);
             let (own, key) = (path(reader, section, "certificate", root), secret(reader, section, "key"));
@@ -119,23 +127,6 @@ fn path<'t>(reader: &mut Reader<'t>, section: Section<'t>, name: &str, root: &Pa
         return None;
     }
     Some(plain(&root.join(text.value)))
-}
-
-/// A URL may hold a password: it is not repeated.
-fn url<'t>(reader: &mut Reader<'t>, section: Section<'t>, block: &str) -> Option<String> {
-    let text = reader.required_text(section, block, "url")?;
-    let rest = text.value.strip_prefix("https://").or_else(|| text.value.strip_prefix("http://"));
-    let wrong = match rest.map(|rest| rest.split_once('/').unwrap_or((rest, "")).0) {
-        None => "`url` begins with https:// or http://",
-        Some("") => "`url` names a host",
-        Some(host) if host.contains('@') => {
-            "`url` holds credentials; they are a `secret`, as in \"env:SCHEMA_REGISTRY_AUTH\", the name of a variable that holds `user:password`"
-        }
-        Some(_) if text.value.contains(['?', '#']) => "`url` has neither a query nor a fragment",
-        Some(_) => return Some(text.value),
-    };
-    reader.fault(text.at, code::INVALID, wrong);
-    None
 }
 
 #[cfg(test)]
@@ -234,6 +225,8 @@ mod tests {
         check("kind = \"confluent\"\nurl = \"hunter2\"", &["begins with https://"]);
         check("kind = \"confluent\"\nurl = \"https:///hunter2\"", &["names a host"]);
         check("kind = \"confluent\"\nurl = \"https://r?p=hunter2\"", &["query"]);
+        check("kind = \"confluent\"\nurl = \"https://r:99999\"", &["whose port"]);
+        check("kind = \"glue\"\nregion = \"Frankfurt\"", &["takes an AWS region"]);
         check(&confluent("secret = \"user:hunter2\""), &["a secret itself never"]);
         check(&confluent("secret = \"hunter2\""), &["a secret itself never"]);
         check(&confluent("secret = \"secretsmanager:sr-auth\""), &["secretsmanager:…"]);

@@ -13,7 +13,7 @@ fn without_a_file_local_is_embedded_beside_where_one_stands() {
     let dir = temp.path().join(".frazil");
     assert_eq!(local, Environment::embedded(&dir));
     assert_eq!(local.store.to_string(), format!("file://{}", dir.display()));
-    assert_eq!(local.warehouse.to_string(), format!("file://{}/warehouse", dir.display()));
+    assert_eq!(local.warehouse.as_ref().unwrap().to_string(), format!("file://{}/warehouse", dir.display()));
     assert_eq!(local.catalog, Catalog::Sqlite(dir.join("catalog.db")));
     assert_eq!(local.pipeline_folders(temp.path()), [temp.path().join("pipelines"), dir.join("pipelines")]);
     assert!(matches!(load(temp.path(), Some("prod")), Err(Error::UnknownEnvironment { .. })));
@@ -45,7 +45,7 @@ fn places_are_said_one_by_one() {
     assert_eq!(found.dir, None);
     assert_eq!(found.store, Location::File("/data/frazil".into()));
     assert_eq!(found.catalog, Catalog::Sqlite("/project/tables.db".into()));
-    assert_eq!(found.warehouse, Location::File("/data/lake".into()));
+    assert_eq!(found.warehouse, Some(Location::File("/data/lake".into())));
     assert_eq!(environments.get(None).unwrap().dir, Some("/project/.frazil".into()));
 }
 
@@ -54,7 +54,7 @@ fn places_are_plain_for_locations_are_compared_as_text() {
     let check = |written: &str, expected: &str| {
         let text = format!("[env.local]\ndir = \"{written}\"");
         let local = parse(&text, Path::new("/a/project/frazil.toml")).unwrap().get(None).unwrap();
-        assert_eq!(local.warehouse.to_string(), format!("file://{expected}/warehouse"), "{written}");
+        assert_eq!(local.warehouse.unwrap().to_string(), format!("file://{expected}/warehouse"), "{written}");
     };
     check(".", "/a/project");
     check("./x/./y/", "/a/project/x/y");
@@ -71,7 +71,7 @@ dir = ".frazil"
 
 [env.prod]
 store     = "s3://acme-frazil"
-catalog   = "s3tables:arn"
+catalog   = "sqlite:catalog.db"
 warehouse = "s3://acme-lake/warehouse"
 region    = "eu-west-1"
 kafka     = { bootstrap_servers = "b-1:9098", command_config = "client.properties" }
@@ -92,7 +92,7 @@ secret = "secretsmanager:sr-auth"
 
 [env.stage]
 dir = "stage"
-catalog = "s3tables:arn"
+pii_salt = "ssm:salt"
 "#;
     let environments = parse(text, Path::new("frazil.toml")).unwrap();
     environments.get(None).unwrap();
@@ -108,7 +108,6 @@ catalog = "s3tables:arn"
             .collect()
     };
     let expected = [
-        (7, "catalog = \"s3tables:…\""),
         (9, "region"),
         (11, "pii_salt = \"secretsmanager:…\""),
         (12, "auth"),
@@ -117,7 +116,31 @@ catalog = "s3tables:arn"
         (24, "secret = \"secretsmanager:…\""),
     ];
     assert_eq!(refused("prod"), expected.map(|(line, text)| (line, text.to_owned())));
-    assert_eq!(refused("stage"), [(28, "catalog = \"s3tables:…\"".to_owned())]);
+    assert_eq!(refused("stage"), [(28, "pii_salt = \"ssm:…\"".to_owned())]);
+}
+
+#[test]
+fn a_catalog_that_gives_places_takes_no_warehouse() {
+    const LAKE: &str = "arn:aws:s3tables:eu-west-1:111122223333:bucket/lake";
+    let catalog = Catalog::S3Tables { bucket_arn: LAKE.to_owned(), region: "eu-west-1".to_owned() };
+    let text = format!(
+        "[env.a]\nstore = \"s3://acme/f\"\ncatalog = \"s3tables:{LAKE}\"\n[env.b]\ndir = \"b\"\ncatalog = \"s3tables:{LAKE}\""
+    );
+    let environments = parse(&text, Path::new("/project/frazil.toml")).unwrap();
+    for name in ["a", "b"] {
+        let found = environments.get(Some(name)).unwrap();
+        assert_eq!((found.catalog, found.warehouse), (catalog.clone(), None), "{name}");
+    }
+    let refused = |keys: &str, words: &[&str]| {
+        let found = faults(&format!("[env.a]\n{keys}"));
+        assert_eq!(found.len(), words.len(), "{keys}: {found:?}");
+        assert!(found.iter().zip(words).all(|(fault, words)| fault.contains(words)), "{keys}: {found:?}");
+    };
+    let said = format!("catalog = \"s3tables:{LAKE}\"");
+    refused(&said, &["needs `dir`, or `store` beside its catalog in S3 Tables"]);
+    refused(&format!("{said}\ndir = \"x\"\nwarehouse = \"s3://acme/w\""), &["leave `warehouse` out"]);
+    refused("dir = \"x\"\ncatalog = \"s3tables:lake\"", &["names a table bucket by its ARN"]);
+    refused("dir = \"x\"\ncatalog = \"s3tables\"", &["names a table bucket by its ARN"]);
 }
 
 #[test]
@@ -127,7 +150,7 @@ fn a_place_may_be_a_bucket() {
         let local = parse(&text, Path::new("/project/frazil.toml")).unwrap().get(None).unwrap();
         assert_eq!(local.store, Location::S3 { bucket: bucket.to_owned(), prefix: prefix.to_owned() });
         assert_eq!(local.store.to_string(), shown);
-        assert_eq!(local.warehouse.to_string(), "file:///project/x/warehouse");
+        assert_eq!(local.warehouse.unwrap().to_string(), "file:///project/x/warehouse");
     };
     check("s3://acme-frazil", "acme-frazil", "", "s3://acme-frazil");
     check("s3://acme-frazil/", "acme-frazil", "", "s3://acme-frazil");

@@ -61,6 +61,23 @@ fn table(lines: &str, expected: &[&str]) {
 }
 
 #[test]
+fn where_s3_tables_puts_a_table_nobody_puts_its_files_elsewhere() {
+    let bucket_arn = "arn:aws:s3tables:eu-west-1:111122223333:bucket/lake".to_owned();
+    let catalog = Catalog::S3Tables { bucket_arn, region: "eu-west-1".to_owned() };
+    let tables = Environment { catalog, warehouse: None, ..environment() };
+    let faults = |environment: &Environment, more: &str| {
+        let text = format!("{TABLE}{more}\n[table.properties]\n\"write.data.path\" = \"s3://a/b\"\n{SOURCE}{VALUE}");
+        let read = parse(&text, environment, Path::new("/project/pipelines/t.toml"));
+        read.err().unwrap_or_default().iter().map(|fault| (fault.line, fault.message.clone())).collect::<Vec<_>>()
+    };
+    let found = faults(&tables, "");
+    assert!(matches!(&found[..], [(5, message)] if message.contains("S3 Tables gives each table")), "{found:?}");
+    assert!(faults(&environment(), "").is_empty());
+    // What others made is theirs.
+    assert!(faults(&tables, "exists = \"join\"").is_empty());
+}
+
+#[test]
 fn a_whole_file_is_resolved() {
     let text = r#"
 [source]

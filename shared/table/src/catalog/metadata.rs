@@ -13,6 +13,7 @@ use iceberg::{MetadataLocation, TableRequirement, TableUpdate};
 use model::clock::Timestamp;
 use model::failure::Kind;
 use model::id::Ids;
+pub use pipeline::resolved::FOLDER_PROPERTIES;
 use uuid::Uuid;
 
 use super::{Error, Loaded, TableCreation, TableName};

@@ -1,9 +1,6 @@
-//! A catalog in one SQLite file, in the layout Iceberg's SQL catalogs share (`iceberg_tables`,
-//! `iceberg_namespace_properties`; the columns of Iceberg's `JdbcUtil`), so that other engines open the same file:
-//! PyIceberg as `SqlCatalog("frazil", uri="sqlite:////DIR/catalog.db", warehouse="file:///DIR/warehouse")`. (The `uri` is
-//! decoded there, so a `%` in the folder's name is written `%25`; the warehouse is not.)
-//!
-//! Several processes may use one file. The swap is a single `UPDATE … WHERE metadata_location = ?`: one row or nothing.
+//! An SQL catalog in one SQLite file, which other engines open: PyIceberg as
+//! `SqlCatalog("frazil", uri="sqlite:////DIR/catalog.db", warehouse="file:///DIR/warehouse")`. (The `uri` is decoded there, so a `%` in
+//! the folder's name is written `%25`; the warehouse is not.)
 //!
 //! The journal stays SQLite's rollback journal: at rest the catalog is one file, which copies whole, opens read-only, and
 //! needs no shared memory; a swap is one small row, so the write-ahead log's concurrency would gain nothing. `EXTRA`
@@ -17,65 +14,27 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use iceberg::io::FileIO;
-use iceberg::{TableRequirement, TableUpdate};
 use model::clock::Clock;
 use model::failure::Kind;
 use model::id::Ids;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params_from_iter};
 
-use super::{Catalog, Error, Loaded, TableCreation, TableName, check_name, metadata};
+use super::Error;
+use super::sql::{Driver, Fault, LAYOUT, Layout, SqlCatalog, Statement};
 
-/// The catalog's name within the file; the layout allows several.
-pub const NAME: &str = "frazil";
+pub use super::sql::NAME;
 
 /// How long a call waits for another process's transaction: many times what one takes (a few syncs), and short enough
 /// for a person to see that something holds the file.
 const BUSY: Duration = Duration::from_secs(10);
 
-const LAYOUT: &str = "
-    CREATE TABLE IF NOT EXISTS iceberg_tables (
-        catalog_name VARCHAR(255) NOT NULL,
-        table_namespace VARCHAR(255) NOT NULL,
-        table_name VARCHAR(255) NOT NULL,
-        metadata_location VARCHAR(1000),
-        previous_metadata_location VARCHAR(1000),
-        iceberg_type VARCHAR(5),
-        PRIMARY KEY (catalog_name, table_namespace, table_name)
-    );
-    CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (
-        catalog_name VARCHAR(255) NOT NULL,
-        namespace VARCHAR(255) NOT NULL,
-        property_key VARCHAR(255) NOT NULL,
-        property_value VARCHAR(1000) NOT NULL,
-        PRIMARY KEY (catalog_name, namespace, property_key)
-    );";
-
-/// Catalogs of the layout's first version have no `iceberg_type`, and all their rows are tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
-    V0,
-    V1,
-}
-
-impl Layout {
-    /// The condition that keeps views out.
-    const fn tables_only(self) -> &'static str {
-        match self {
-            Self::V0 => "",
-            Self::V1 => " AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)",
-        }
-    }
-}
-
 /// A catalog in one SQLite file.
+pub type SqliteCatalog = SqlCatalog<File>;
+
+/// A database in a file.
 #[derive(Debug)]
-pub struct SqliteCatalog {
+pub struct File {
     connection: Arc<Mutex<Connection>>,
-    layout: Layout,
-    warehouse: String,
-    io: FileIO,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn Ids>,
 }
 
 impl SqliteCatalog {
@@ -99,10 +58,12 @@ impl SqliteCatalog {
             .await
             .map_err(|e| Error::caused(Kind::Bug, "opening the catalog panicked", e))?
             .map_err(|e| failed(&format!("could not open the catalog {shown}"), e))?;
-        let warehouse = warehouse.trim_end_matches('/').to_owned();
-        Ok(Self { connection: Arc::new(Mutex::new(connection)), layout, warehouse, io, clock, ids })
+        let driver = File { connection: Arc::new(Mutex::new(connection)) };
+        Ok(Self::over(driver, layout, warehouse, io, (clock, ids)))
     }
+}
 
+impl File {
     /// Runs one statement's worth of work on the blocking pool. `None`: the work panicked or the pool is gone, so that
     /// nobody knows what was done.
     async fn call<T: Send + 'static>(
@@ -114,33 +75,44 @@ impl SqliteCatalog {
         let call = move || work(&connection.lock().unwrap_or_else(PoisonError::into_inner));
         tokio::task::spawn_blocking(call).await.ok()
     }
+}
 
-    async fn read<T: Send + 'static>(
-        &self,
-        doing: &str,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, Error> {
-        match self.call(work).await {
-            Some(done) => done.map_err(|e| failed(&format!("could not {doing}"), e)),
-            None => Err(Error::failed(Kind::Bug, format!("could not {doing}: the call did not return"))),
+#[async_trait]
+impl Driver for File {
+    async fn column(&self, Statement { text, values }: Statement) -> Result<Vec<String>, Fault> {
+        let done = self.call(move |connection| {
+            connection.prepare_cached(&text)?.query_map(params_from_iter(values), |row| row.get(0))?.collect()
+        });
+        match done.await {
+            Some(done) => done.map_err(fault),
+            None => Err(Fault::Failed { kind: Kind::Bug, advice: "the call did not return", source: None }),
         }
     }
 
-    async fn pointer(&self, table: &TableName) -> Result<Option<String>, Error> {
-        let (layout, key) = (self.layout, table.clone());
-        self.read(&format!("look up {table}"), move |connection| {
-            let sql = format!(
-                "SELECT metadata_location FROM iceberg_tables
-                 WHERE catalog_name = ?1 AND table_namespace = ?2 AND table_name = ?3
-                   AND metadata_location IS NOT NULL{}",
-                layout.tables_only()
-            );
-            connection
-                .prepare_cached(&sql)?
-                .query_row(params![NAME, key.namespace, key.name], |row| row.get(0))
-                .optional()
-        })
-        .await
+    async fn change(&self, statements: Vec<Statement>) -> Result<u64, Fault> {
+        let done = self.call(move |connection| {
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let mut rows = 0;
+            for Statement { text, values } in statements {
+                rows = transaction.prepare_cached(&text)?.execute(params_from_iter(values))?;
+            }
+            transaction.commit()?;
+            Ok(rows as u64)
+        });
+        match done.await {
+            Some(Ok(rows)) => Ok(rows),
+            // SQLite rolls a failed statement back; after an I/O failure the journal decides later, so the outcome is open.
+            Some(Err(e))
+                if matches!(e.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory)) =>
+            {
+                Err(Fault::Open { detail: "the disk or the system failed during the swap", source: Some(e.into()) })
+            }
+            Some(Err(e)) if e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                Err(Fault::Taken(e.into()))
+            }
+            Some(Err(e)) => Err(fault(e)),
+            None => Err(Fault::Open { detail: "the call did not return", source: None }),
+        }
     }
 }
 
@@ -160,7 +132,7 @@ fn open(path: &Path) -> rusqlite::Result<(Connection, Layout)> {
     )?;
     // Asked first, so that a finished catalog opens from a read-only disk.
     if tables < 2 {
-        connection.execute_batch(&format!("BEGIN IMMEDIATE; {LAYOUT} COMMIT;"))?;
+        connection.execute_batch(&format!("BEGIN IMMEDIATE; {}; COMMIT;", LAYOUT.join("; ")))?;
     }
     let typed: i64 = connection.query_row(
         "SELECT count(*) FROM pragma_table_info('iceberg_tables') WHERE name = 'iceberg_type'",
@@ -168,127 +140,6 @@ fn open(path: &Path) -> rusqlite::Result<(Connection, Layout)> {
         |row| row.get(0),
     )?;
     Ok((connection, if typed == 1 { Layout::V1 } else { Layout::V0 }))
-}
-
-#[async_trait]
-impl Catalog for SqliteCatalog {
-    async fn load(&self, table: &TableName) -> Result<Option<Loaded>, Error> {
-        match self.pointer(table).await? {
-            Some(location) => metadata::read(&self.io, table, &location).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    async fn create(&self, table: &TableName, creation: TableCreation) -> Result<Loaded, Error> {
-        check_name(table)?;
-        // Asked before any file is written, so that a repeated create leaves nothing; the insert below still decides.
-        if self.pointer(table).await?.is_some() {
-            return Err(Error::AlreadyExists { table: table.clone() });
-        }
-        let location = creation
-            .location
-            .clone()
-            .unwrap_or_else(|| format!("{}/{}/{}", self.warehouse, table.namespace, table.name));
-        let staged = metadata::create(creation, location, self.clock.now(), self.ids.as_ref())?;
-        staged.write(&self.io).await?;
-
-        let (layout, key, location) = (self.layout, table.clone(), staged.location.clone());
-        let inserted = self
-            .call(move |connection| {
-                let transaction =
-                    rusqlite::Transaction::new_unchecked(connection, rusqlite::TransactionBehavior::Immediate)?;
-                transaction.execute(
-                    "INSERT OR IGNORE INTO iceberg_namespace_properties
-                     (catalog_name, namespace, property_key, property_value) VALUES (?1, ?2, 'exists', 'true')",
-                    params![NAME, key.namespace],
-                )?;
-                let (column, value) = match layout {
-                    Layout::V0 => ("", ""),
-                    Layout::V1 => (", iceberg_type", ", 'TABLE'"),
-                };
-                transaction.execute(
-                    &format!(
-                        "INSERT INTO iceberg_tables
-                         (catalog_name, table_namespace, table_name, metadata_location{column})
-                         VALUES (?1, ?2, ?3, ?4{value})"
-                    ),
-                    params![NAME, key.namespace, key.name, location],
-                )?;
-                transaction.commit()
-            })
-            .await;
-        match inserted {
-            Some(Ok(())) => Ok(staged.loaded(table.clone())),
-            Some(Err(e)) if e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                Err(Error::AlreadyExists { table: table.clone() })
-            }
-            other => Err(unsettled(table, other.and_then(Result::err))),
-        }
-    }
-
-    async fn commit(
-        &self,
-        base: &Loaded,
-        requirements: Vec<TableRequirement>,
-        updates: Vec<TableUpdate>,
-    ) -> Result<Loaded, Error> {
-        let conflict = |detail: String| Err(Error::Conflict { table: base.name.clone(), detail });
-        // A look before the swap: a plan that is late writes no file. The swap alone decides.
-        match self.pointer(&base.name).await? {
-            Some(now) if now == base.metadata_location => {}
-            Some(now) => return conflict(format!("its metadata is {now}, no longer {}", base.metadata_location)),
-            None => return conflict("it is no longer in the catalog".to_owned()),
-        }
-        let staged = metadata::stage(base, &requirements, &updates, self.clock.now(), self.ids.as_ref())?;
-        staged.write(&self.io).await?;
-
-        let (layout, key) = (self.layout, base.name.clone());
-        let (new, old) = (staged.location.clone(), base.metadata_location.clone());
-        let swapped = self
-            .call(move |connection| {
-                let sql = format!(
-                    "UPDATE iceberg_tables SET metadata_location = ?1, previous_metadata_location = ?2
-                     WHERE catalog_name = ?3 AND table_namespace = ?4 AND table_name = ?5
-                       AND metadata_location = ?2{}",
-                    layout.tables_only()
-                );
-                connection.prepare_cached(&sql)?.execute(params![new, old, NAME, key.namespace, key.name])
-            })
-            .await;
-        match swapped {
-            Some(Ok(1)) => Ok(staged.loaded(base.name.clone())),
-            Some(Ok(_)) => conflict(format!("its metadata is no longer {}", base.metadata_location)),
-            other => Err(unsettled(&base.name, other.and_then(Result::err))),
-        }
-    }
-
-    async fn list_namespaces(&self) -> Result<Vec<String>, Error> {
-        self.read("list namespaces", |connection| {
-            connection
-                .prepare_cached(
-                    "SELECT table_namespace FROM iceberg_tables WHERE catalog_name = ?1
-                     UNION SELECT namespace FROM iceberg_namespace_properties WHERE catalog_name = ?1 ORDER BY 1",
-                )?
-                .query_map([NAME], |row| row.get(0))?
-                .collect()
-        })
-        .await
-    }
-
-    async fn list_tables(&self, namespace: &str) -> Result<Vec<TableName>, Error> {
-        let (layout, namespace) = (self.layout, namespace.to_owned());
-        self.read("list tables", move |connection| {
-            let sql = format!(
-                "SELECT table_name FROM iceberg_tables WHERE catalog_name = ?1 AND table_namespace = ?2{} ORDER BY 1",
-                layout.tables_only()
-            );
-            connection
-                .prepare_cached(&sql)?
-                .query_map([NAME, &namespace], |row| Ok(TableName { namespace: namespace.clone(), name: row.get(0)? }))?
-                .collect()
-        })
-        .await
-    }
 }
 
 /// The kind of an SQLite failure, and what a person can do about it.
@@ -317,23 +168,14 @@ fn kind_of(error: &rusqlite::Error) -> (Kind, &'static str) {
     }
 }
 
+fn fault(error: rusqlite::Error) -> Fault {
+    let (kind, advice) = kind_of(&error);
+    Fault::Failed { kind, advice, source: Some(error.into()) }
+}
+
 fn failed(doing: &str, error: rusqlite::Error) -> Error {
     let (kind, advice) = kind_of(&error);
     Error::caused(kind, format!("{doing}: {advice}"), error)
-}
-
-/// The failure of a statement that changes the catalog. SQLite rolls a failed statement back; after an I/O failure or a
-/// call that never returned the journal decides later, so the outcome is open.
-fn unsettled(table: &TableName, error: Option<rusqlite::Error>) -> Error {
-    let table = table.clone();
-    match error {
-        None => Error::OutcomeUnknown { table, detail: "the call did not return".to_owned(), source: None },
-        Some(e) if matches!(e.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory)) => {
-            let detail = "the disk or the system failed during the swap".to_owned();
-            Error::OutcomeUnknown { table, detail, source: Some(e.into()) }
-        }
-        Some(e) => failed(&format!("could not change {table}"), e),
-    }
 }
 
 #[cfg(test)]

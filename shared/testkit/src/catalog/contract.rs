@@ -1,6 +1,12 @@
 //! What every catalog keeps, as checks that run on any of them. Each makes its own table.
 
+mod race;
+mod refused;
+mod results;
+mod wired;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,6 +22,10 @@ use model::id::{Ids, SeededIds};
 use table::catalog::{Catalog, Error, Loaded, TableCreation, TableName};
 use table::snapshot::{self, Change, NewFile, Prepared, Terms};
 use tokio::task::JoinSet;
+
+use super::wire::{Refusal, Wire};
+
+pub use results::{Results, Verdict};
 
 /// A catalog under test.
 #[async_trait]
@@ -36,6 +46,26 @@ pub trait Bench: Send + Sync {
     fn namespace(&self) -> String {
         "contract".to_owned()
     }
+
+    /// How it speaks with its service; nothing where there is none.
+    fn wire(&self) -> Option<Wire> {
+        None
+    }
+
+    /// As [`Bench::open`], with the service at this address. Of a catalog that has a [`Bench::wire`].
+    async fn through(&self, _service: SocketAddr) -> Option<Arc<dyn Catalog>> {
+        None
+    }
+
+    /// A handle whose changes the service refuses so, where its wire can't say it alone.
+    async fn refusing(&self, _refusal: Refusal) -> Option<Arc<dyn Catalog>> {
+        None
+    }
+
+    /// Takes a table out of the catalog, as somebody else would. False where there is no way to.
+    async fn forget(&self, _table: &TableName) -> bool {
+        false
+    }
 }
 
 /// Runs every check.
@@ -43,13 +73,43 @@ pub trait Bench: Send + Sync {
 /// # Panics
 /// Where the catalog breaks the contract.
 pub async fn run(bench: &dyn Bench) {
-    made_once(bench).await;
-    missing_is_nothing(bench).await;
-    swaps_only_what_was_loaded(bench).await;
-    requirements_are_checked(bench).await;
-    properties_are_set_and_unset(bench).await;
-    odd_names_are_refused(bench).await;
-    writers_form_one_line(bench, 20, 10).await;
+    check(bench).await.assert_kept();
+}
+
+/// As [`run`]. Where the variable `FRAZIL_TEST_CONTRACT` names a file, what each check found is added to it under the catalog's name.
+///
+/// # Panics
+/// As [`run`], and where the file can't be written.
+#[expect(clippy::disallowed_methods, clippy::expect_used, reason = "how ./test is told what its tests found")]
+pub async fn kept(bench: &dyn Bench, catalog: &str) {
+    let results = check(bench).await;
+    if let Some(file) = std::env::var_os("FRAZIL_TEST_CONTRACT") {
+        results.append_to(file.as_ref(), catalog).expect("the file of results is written");
+    }
+    results.assert_kept();
+}
+
+/// Runs every check, and says of each property whether it is kept.
+pub async fn check(bench: &dyn Bench) -> Results {
+    let mut results = Results::default();
+    results.of("create", made_once(bench)).await;
+    results.of("created at once", made_by_one_of_many(bench)).await;
+    results.of("load", missing_is_nothing(bench)).await;
+    results.of("swap", swaps_only_what_was_loaded(bench)).await;
+    results.of("requirements", requirements_are_checked(bench)).await;
+    results.of("properties", properties_are_set_and_unset(bench)).await;
+    results.of("big property", big_properties_are_kept(bench)).await;
+    results.of("names", odd_names_are_refused(bench)).await;
+    results.of("schema race", race::schemas(bench)).await;
+    results.of("foreign commit", race::foreign_commits(bench)).await;
+    results.of("lost before", wired::lost_before(bench)).await;
+    results.of("lost after", wired::lost_after(bench)).await;
+    results.of("landing late", wired::late(bench)).await;
+    results.of("throttled", refused::refused(bench, Refusal::Throttled)).await;
+    results.of("denied", refused::refused(bench, Refusal::Denied)).await;
+    results.of("recreated", race::made_again(bench)).await;
+    results.of("O-33", race::no_update_is_lost(bench)).await;
+    results
 }
 
 /// An unpartitioned table of one column.
@@ -138,7 +198,7 @@ fn set(key: &str, value: &str) -> Vec<TableUpdate> {
     vec![TableUpdate::SetProperties { updates: [(key.to_owned(), value.to_owned())].into() }]
 }
 
-async fn made_once(bench: &dyn Bench) {
+async fn made_once(bench: &dyn Bench) -> Verdict {
     let (catalog, name, table) = made(bench, "made_once").await;
     for handle in [catalog, bench.open().await] {
         let again = handle.create(&name, creation()).await;
@@ -154,9 +214,13 @@ async fn made_once(bench: &dyn Bench) {
     assert!(tables.is_sorted(), "{tables:?}");
     let namespaces = catalog.list_namespaces().await.unwrap_or_default();
     assert!(namespaces.contains(&name.namespace), "{namespaces:?}");
+    Verdict::Kept
+}
 
-    // Of many that make one table at once, one makes it and the others are told.
-    let race = TableName { name: "race".to_owned(), ..name };
+/// Of many that make one table at once, one makes it and the others are told.
+async fn made_by_one_of_many(bench: &dyn Bench) -> Verdict {
+    let catalog = bench.open().await;
+    let race = TableName { namespace: bench.namespace(), name: "race".to_owned() };
     let mut makers = JoinSet::new();
     for _ in 0..8 {
         let (catalog, race) = (bench.open().await, race.clone());
@@ -172,9 +236,10 @@ async fn made_once(bench: &dyn Bench) {
         }
     }
     assert_eq!(winners, [load(catalog.as_ref(), &race).await.metadata_location]);
+    Verdict::Kept
 }
 
-async fn missing_is_nothing(bench: &dyn Bench) {
+async fn missing_is_nothing(bench: &dyn Bench) -> Verdict {
     let catalog = bench.open().await;
     for namespace in [bench.namespace(), "no_such_namespace".to_owned()] {
         let name = TableName { namespace, name: "never_made".to_owned() };
@@ -187,9 +252,10 @@ async fn missing_is_nothing(bench: &dyn Bench) {
         Ok(tables) => assert!(tables.is_empty(), "{tables:?}"),
         Err(e) => panic_with("list a missing namespace", &e),
     }
+    Verdict::Kept
 }
 
-async fn swaps_only_what_was_loaded(bench: &dyn Bench) {
+async fn swaps_only_what_was_loaded(bench: &dyn Bench) -> Verdict {
     let (first, name, base) = made(bench, "swaps").await;
     let second = bench.open().await;
     let stale = load(second.as_ref(), &name).await;
@@ -202,7 +268,7 @@ async fn swaps_only_what_was_loaded(bench: &dyn Bench) {
         let now = load(second.as_ref(), &name).await;
         let of = |key: &str| now.metadata.properties().get(key).map(String::as_str);
         assert_eq!((of("by"), of("with")), (Some("first"), Some("second")));
-        return;
+        return Verdict::Otherwise("requirements alone");
     }
     // Without a requirement too: what was loaded is the requirement.
     assert_eq!(kind_of(second.commit(&stale, vec![], set("by", "second")).await), Some(Kind::Conflict));
@@ -211,9 +277,10 @@ async fn swaps_only_what_was_loaded(bench: &dyn Bench) {
     assert_eq!(now.metadata_location, after.metadata_location);
     assert_eq!(now.metadata.properties().get("by").map(String::as_str), Some("first"));
     assert_eq!(kind_of(second.commit(&now, vec![], set("by", "second")).await), None);
+    Verdict::Kept
 }
 
-async fn requirements_are_checked(bench: &dyn Bench) {
+async fn requirements_are_checked(bench: &dyn Bench) -> Verdict {
     let (catalog, name, base) = made(bench, "requirements").await;
     let main = |snapshot_id| TableRequirement::RefSnapshotIdMatch { r#ref: "main".to_owned(), snapshot_id };
     for requirement in [
@@ -228,30 +295,47 @@ async fn requirements_are_checked(bench: &dyn Bench) {
     assert_eq!(load(catalog.as_ref(), &name).await.metadata_location, base.metadata_location);
     let met = vec![TableRequirement::UuidMatch { uuid: base.metadata.uuid() }, main(None)];
     assert_eq!(kind_of(catalog.commit(&base, met, set("a", "1")).await), None);
+    Verdict::Kept
 }
 
-async fn properties_are_set_and_unset(bench: &dyn Bench) {
+async fn properties_are_set_and_unset(bench: &dyn Bench) -> Verdict {
     let (catalog, name, base) = made(bench, "properties").await;
-    // As long as a ledger may be, with what JSON and SQL quote.
-    let long = "{\"a\": \"'é\u{1F9CA}\\\n\"}".repeat(600);
-    let updates = [set("frazil.ledger.p-12345678", &long), set("b", "2")].concat();
+    // With what JSON and SQL quote.
+    let odd = "{\"a\": \"'é\u{1F9CA}\\\n\"}";
+    let updates = [set("frazil.ledger.p-12345678", odd), set("b", "2")].concat();
     assert_eq!(kind_of(catalog.commit(&base, vec![], updates).await), None);
     let table = load(bench.open().await.as_ref(), &name).await;
-    assert_eq!(table.metadata.properties().get("frazil.ledger.p-12345678"), Some(&long));
+    assert_eq!(table.metadata.properties().get("frazil.ledger.p-12345678").map(String::as_str), Some(odd));
     let unset = vec![TableUpdate::RemoveProperties { removals: vec!["b".to_owned(), "never set".to_owned()] }];
     assert_eq!(kind_of(catalog.commit(&table, vec![], unset).await), None);
     let table = load(bench.open().await.as_ref(), &name).await;
     assert_eq!(table.metadata.properties().get("b"), None);
     assert_eq!(table.metadata.properties().len(), base.metadata.properties().len() + 1);
+    Verdict::Kept
 }
 
-async fn odd_names_are_refused(bench: &dyn Bench) {
+/// A ledger as long as it may be (16 KiB), and what others keep of a megabyte: both are in the table's metadata, whatever the catalog's
+/// entries have room for.
+async fn big_properties_are_kept(bench: &dyn Bench) -> Verdict {
+    let (catalog, name, base) = made(bench, "big").await;
+    let of = |bytes: usize| "{\"a\": \"'é\u{1F9CA}\\\n\"}".chars().cycle().take(bytes / 2).collect::<String>();
+    let (ledger, theirs) = (of(16 << 10), of(1 << 20));
+    let updates = [set("frazil.ledger.p-12345678", &ledger), set("theirs", &theirs)].concat();
+    assert_eq!(kind_of(catalog.commit(&base, vec![], updates).await), None);
+    let table = load(bench.open().await.as_ref(), &name).await;
+    let property = |key: &str| table.metadata.properties().get(key);
+    assert!(property("frazil.ledger.p-12345678") == Some(&ledger) && property("theirs") == Some(&theirs));
+    Verdict::Kept
+}
+
+async fn odd_names_are_refused(bench: &dyn Bench) -> Verdict {
     let catalog = bench.open().await;
     for name in ["", "a.b", "a/b", "..", "a b", "a\"b", "a'; DROP TABLE iceberg_tables; --", "a%2Fb"] {
         let name = TableName { namespace: bench.namespace(), name: name.to_owned() };
         let outcome = catalog.create(&name, creation()).await;
         assert_eq!(kind_of(outcome), Some(Kind::Misconfigured), "{name}");
     }
+    Verdict::Kept
 }
 
 /// Many writers append at once, each through its own handle: nothing is lost, nothing is twice, one line of ancestry.

@@ -33,6 +33,11 @@ impl MemoryCatalog {
         Self { io, ..self.clone() }
     }
 
+    /// Takes a table out, and leaves its files.
+    pub fn forget(&self, table: &TableName) {
+        self.pointers.lock().unwrap_or_else(PoisonError::into_inner).remove(table);
+    }
+
     fn pointer(&self, table: &TableName) -> Option<String> {
         self.pointers.lock().unwrap_or_else(PoisonError::into_inner).get(table).cloned()
     }
@@ -49,10 +54,7 @@ impl Catalog for MemoryCatalog {
 
     async fn create(&self, table: &TableName, creation: TableCreation) -> Result<Loaded, Error> {
         check_name(table)?;
-        let location = creation
-            .location
-            .clone()
-            .unwrap_or_else(|| format!("{}/{}/{}", self.warehouse, table.namespace, table.name));
+        let location = creation.location_under(&self.warehouse, table);
         let staged = metadata::create(creation, location, self.clock.now(), self.ids.as_ref())?;
         staged.write(&self.io).await?;
         let mut pointers = self.pointers.lock().unwrap_or_else(PoisonError::into_inner);

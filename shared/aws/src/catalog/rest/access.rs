@@ -25,6 +25,7 @@ use serde::Deserialize;
 use table::catalog::Error;
 use tokio::sync::Mutex;
 
+use super::super::fault::CREDENTIALS as CREDENTIALS_MISSING;
 use super::answer::Answer;
 use crate::sdk;
 
@@ -42,6 +43,9 @@ const TOKEN_MARGIN_MS: i64 = 60_000;
 
 /// What is asked of a token's server where nothing else is said.
 const SCOPE: &str = "catalog";
+
+/// What to do where there was no connection. It may pass by itself, or never.
+const UNREACHABLE: &str = "run the same command again; where it stays so, check the URL's host, port and scheme (http or https), the network, and whether this machine trusts the server's certificate";
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -185,13 +189,12 @@ impl Client {
                 }
                 let shared = chain.load().await;
                 let region = shared.region().ok_or_else(|| {
-                    misconfigured(
-                        "no AWS region is set for the REST catalog: say `region` in its block, or set AWS_REGION",
-                    )
+                    misconfigured("no AWS region is set for the REST catalog")
+                        .with_remedy("say `region` in its block of frazil.toml, or set AWS_REGION")
                 })?;
                 let credentials = lent
                     .or_else(|| shared.credentials_provider())
-                    .ok_or_else(|| misconfigured("there are no AWS credentials"))?;
+                    .ok_or_else(|| misconfigured("there are no AWS credentials").with_remedy(CREDENTIALS_MISSING))?;
                 Signer::SigV4 { service: service.clone(), region: region.to_string(), credentials }
             }
         };
@@ -237,7 +240,7 @@ impl Client {
                 Ok(response) => response,
                 Err(error) if error.is_connect() => {
                     let why = format!("the REST catalog could not be reached: {}", sdk::causes(&error));
-                    return Answer::Unasked(Error::failed(Kind::Retry, why));
+                    return Answer::Unasked(Error::failed(Kind::Retry, why).with_remedy(UNREACHABLE));
                 }
                 Err(error) => {
                     return Answer::Nothing(format!("the REST catalog did not answer: {}", sdk::causes(&error)));
@@ -298,7 +301,8 @@ impl Client {
             Answer::Said { status: StatusCode::OK, body } => {
                 // The answer is the token: no word of it is repeated.
                 let granted: Granted = serde_json::from_slice(&body).map_err(|_| {
-                    misconfigured("who gives the REST catalog's tokens answers without one: check `oauth2_server`")
+                    misconfigured("who gives the REST catalog's tokens answers without one")
+                        .with_remedy("check `oauth2_server`")
                 })?;
                 let header = bearer(granted.access_token.as_bytes())?;
                 let ends = granted.expires_in.map(|seconds| now.saturating_add(seconds.saturating_mul(1000)));
@@ -309,10 +313,16 @@ impl Client {
                 let why = format!("who gives the REST catalog's tokens answers HTTP {}", status.as_u16());
                 Err(Error::failed(Kind::Retry, why))
             }
-            Answer::Said { status, .. } => Err(misconfigured(format!(
-                "who gives the REST catalog's tokens answers HTTP {}: check the catalog's `secret` and `scope`",
-                status.as_u16()
-            ))),
+            Answer::Said { status, .. } => {
+                let why = format!("who gives the REST catalog's tokens answers HTTP {}", status.as_u16());
+                let remedy = match status {
+                    StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+                        "say in `oauth2_server` who gives the catalog's tokens, or check its URL"
+                    }
+                    _ => "check the catalog's `secret` and `scope`",
+                };
+                Err(misconfigured(why).with_remedy(remedy))
+            }
             Answer::Unasked(error) => Err(error),
             Answer::Nothing(why) => Err(Error::failed(Kind::Retry, why)),
         }
@@ -329,7 +339,8 @@ impl Client {
         let credentials = match asked {
             // The causes are said, the error is not kept: a provider's answer may be among its parts.
             Ok(answer) => answer
-                .map_err(|error| misconfigured(format!("AWS credentials could not be had: {}", sdk::causes(&error))))?,
+                .map_err(|error| misconfigured(format!("AWS credentials could not be had: {}", sdk::causes(&error))))
+                .map_err(|error| error.with_remedy(CREDENTIALS_MISSING))?,
             Err(_) => return Err(Error::failed(Kind::Retry, "AWS credentials did not come in time")),
         };
         let bug = |error: &(dyn std::error::Error + 'static)| {

@@ -170,30 +170,29 @@ impl Fault {
 
     /// Of a request that only reads.
     pub(super) fn reading(self, doing: &str) -> Error {
-        let (kind, advice) = match &self {
-            Self::Unasked(_) | Self::Nothing(_) => (Kind::Retry, ""),
-            Self::Refused { status, kind, .. } => match (status, kind) {
-                (408 | 425 | 429 | 500.., _) => (Kind::Retry, ""),
-                (401 | 419, _) => (
-                    Kind::Misconfigured,
-                    "; check the catalog's `auth` and `secret`, or the AWS credentials and the clock",
-                ),
-                (403, _) => {
-                    (Kind::Misconfigured, "; let who runs this read and write the namespace and its tables there")
-                }
-                (404, None) => (Kind::Misconfigured, "; check the catalog's URL, and its `warehouse`"),
-                (200..=299, _) => {
-                    (Kind::Misconfigured, "; check the catalog's URL: this is not how the interface answers")
-                }
-                _ => (Kind::Misconfigured, ""),
-            },
+        const CREDENTIALS: &str = "check the catalog's `auth` and `secret`, or the AWS credentials and the clock";
+        let failed = |kind, words: &str| Error::failed(kind, format!("could not {doing}: {words}"));
+        let (words, status, kind) = match self {
+            Self::Unasked(error) => return error,
+            Self::Nothing(words) => return failed(Kind::Retry, &words),
+            Self::Refused { words, status, kind } => (words, status, kind),
         };
-        match self {
-            Self::Unasked(error) => error,
-            Self::Nothing(words) | Self::Refused { words, .. } => {
-                Error::failed(kind, format!("could not {doing}: {words}{advice}"))
+        let remedy = match (status, kind.is_some()) {
+            (408 | 425 | 429 | 500.., _) => return failed(Kind::Retry, &words),
+            (401 | 419, _) => CREDENTIALS,
+            (403, true) => "let who runs this read and write the namespace and its tables there",
+            // Signatures are refused before the interface is asked.
+            (403, false) => {
+                "check the AWS credentials, which may have run out, and the clock; then what they may do there, and the catalog's URL"
             }
-        }
+            (404, false) => "check the catalog's URL, and its `warehouse`",
+            (200..=299, _) => "check the catalog's URL: this is not how the interface answers",
+            (400 | 406 | 422, true) => {
+                "the server does not take it: change what it names, in the pipeline file's `[table]` or on the server"
+            }
+            _ => return failed(Kind::Misconfigured, &words),
+        };
+        failed(Kind::Misconfigured, &words).with_remedy(remedy)
     }
 
     /// Of a request that changes the table.

@@ -1,7 +1,10 @@
 use model::clock::ManualClock;
 use model::id::SeededIds;
 
+use iceberg::TableUpdate;
+
 use super::super::metadata::tests::{creation, time};
+use super::super::{Catalog as _, TableName, check_name};
 use super::*;
 use crate::storage;
 
@@ -23,7 +26,7 @@ fn set(value: &str) -> Vec<TableUpdate> {
 async fn a_catalog_of_the_first_layout_is_used_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     let raw = Connection::open(dir.path().join("catalog.db")).unwrap();
-    raw.execute_batch(&LAYOUT.replace("iceberg_type VARCHAR(5),", "")).unwrap();
+    raw.execute_batch(&LAYOUT.join(";").replace("iceberg_type VARCHAR(5),", "")).unwrap();
     let catalog = open(dir.path(), 1).await.unwrap();
     assert_eq!(catalog.layout, Layout::V0);
     let base = catalog.create(&name("t"), creation()).await.unwrap();
@@ -110,20 +113,26 @@ async fn a_full_disk_a_held_file_and_a_read_only_catalog_change_nothing() {
         assert_eq!(now.metadata_location, base.metadata_location);
     };
 
-    catalog.connection.lock().unwrap().busy_timeout(Duration::from_millis(1)).unwrap();
+    catalog.driver.connection.lock().unwrap().busy_timeout(Duration::from_millis(1)).unwrap();
     raw.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert_eq!(catalog.commit(&base, vec![], set("1")).await.unwrap_err().kind(), Kind::Retry);
     raw.execute_batch("ROLLBACK").unwrap();
     unchanged().await;
 
-    catalog.connection.lock().unwrap().pragma_update(None, "query_only", true).unwrap();
+    catalog.driver.connection.lock().unwrap().pragma_update(None, "query_only", true).unwrap();
     assert_eq!(catalog.commit(&base, vec![], set("1")).await.unwrap_err().kind(), Kind::Misconfigured);
-    catalog.connection.lock().unwrap().pragma_update(None, "query_only", false).unwrap();
+    catalog.driver.connection.lock().unwrap().pragma_update(None, "query_only", false).unwrap();
     unchanged().await;
 
     // A page limit at the present size is what a full disk looks like: the next page can't be had.
     let pages: i64 = raw.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-    catalog.connection.lock().unwrap().query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();
+    catalog
+        .driver
+        .connection
+        .lock()
+        .unwrap()
+        .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))
+        .unwrap();
     let mut kinds = Vec::new();
     for n in 0..100 {
         match catalog.create(&name(&format!("{}{n}", "x".repeat(200))), creation()).await {
@@ -134,6 +143,19 @@ async fn a_full_disk_a_held_file_and_a_read_only_catalog_change_nothing() {
     assert!(!kinds.is_empty() && kinds.iter().all(|kind| *kind == Kind::Misconfigured), "{kinds:?}");
     unchanged().await;
     catalog.commit(&base, vec![], set("1")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_location_that_the_layout_has_no_room_for_is_refused_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = open(dir.path(), 1).await.unwrap();
+    let mut long = creation();
+    let folder = storage::location_of(&dir.path().join("far")).unwrap();
+    long.location = Some(format!("{folder}{}", "/x".repeat(500)));
+    let refused = catalog.create(&name("t"), long).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.remedy().is_some()), (Kind::Misconfigured, true), "{refused}");
+    assert!(!dir.path().join("far").exists());
+    assert!(catalog.load(&name("t")).await.unwrap().is_none());
 }
 
 #[test]
