@@ -22,7 +22,7 @@ pub(crate) fn figure(value: f64) -> String {
 pub(crate) fn dollars(value: f64) -> String {
     match value {
         value if value >= 0.1 => format!("${}", grouped_cents(value)),
-        value if value == 0.0 => "$0".to_owned(),
+        0.0 => "$0".to_owned(),
         value => {
             let decimals = 3 - value.log10().floor() as i32;
             format!("${value:.*}", usize::try_from(decimals).unwrap_or(0))

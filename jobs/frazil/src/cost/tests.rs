@@ -108,7 +108,7 @@ fn small_batches_are_made_by_the_window_and_by_nothing_else_than_records() {
     assert_eq!(rates(&Inputs { records_per_second: 0.1, ..small.clone() }), (0.1, 1.0));
     assert_eq!(rates(&Inputs { records_per_invocation: Some(250), ..small.clone() }), (4.0, 250.0));
     // 90,000 bytes are 120,150 in an event: 49 in six megabytes.
-    let large = Inputs { record_bytes: 90_000.0, ..small.clone() };
+    let large = Inputs { record_bytes: 90_000.0, ..small };
     assert_eq!(rates(&large).1, 49.0);
 }
 
@@ -173,7 +173,7 @@ fn inputs_that_do_not_go_together_are_refused() {
 fn any(ids: &SeededIds) -> Inputs {
     let one_of = |choices: &[f64]| choices[(ids.next_u64() % choices.len() as u64) as usize];
     let up_to = |most: u64| 1 + ids.next_u64() % most;
-    let some = |value: u64| (ids.next_u64() % 2 == 0).then_some(value);
+    let some = |value: u64| (ids.next_u64().is_multiple_of(2)).then_some(value);
     let record_bytes = one_of(&[1.0, 86.0, 250.0, 5000.0, 300_000.0, 4_000_000.0]);
     let rate = 10_f64.powf((ids.next_u64() % 12_000) as f64 / 1000.0 - 3.0);
     let pollers = up_to(40);
@@ -181,7 +181,7 @@ fn any(ids: &SeededIds) -> Inputs {
         partitions: some(pollers + up_to(100)),
         batch: up_to(10_000),
         window_seconds: one_of(&[0.0, 0.5, 1.0, 5.0, 300.0]),
-        architecture: if ids.next_u64() % 2 == 0 { Architecture::Arm64 } else { Architecture::X86 },
+        architecture: if ids.next_u64().is_multiple_of(2) { Architecture::Arm64 } else { Architecture::X86 },
         memory_mb: 128 + ids.next_u64() % 10_000,
         fold_memory_mb: 128 + ids.next_u64() % 10_000,
         put_ms: one_of(&[0.001, 20.0, 50.0, 5000.0]),
@@ -192,7 +192,7 @@ fn any(ids: &SeededIds) -> Inputs {
         files_per_fold: up_to(100),
         staged_bytes: some(up_to(1000)).map(|bytes| bytes as f64),
         retention_hours: one_of(&[0.01, 24.0, 168.0, 100_000.0]),
-        polling: if ids.next_u64() % 2 == 0 { Polling::Provisioned } else { Polling::OnDemand },
+        polling: if ids.next_u64().is_multiple_of(2) { Polling::Provisioned } else { Polling::OnDemand },
         pollers,
         endpoints: some(up_to(10)),
         metrics: up_to(10) - 1,
