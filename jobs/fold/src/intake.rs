@@ -19,7 +19,7 @@ use staging::store::{self, Store};
 use crate::error::Error;
 
 /// Footers that are read at once. One takes about 20 milliseconds of waiting from an object store, and 64 KiB of memory.
-const FOOTERS_AT_ONCE: usize = 32;
+pub(crate) const FOOTERS_AT_ONCE: usize = 32;
 
 /// A staged object with its footer.
 #[derive(Clone, Debug)]

@@ -32,6 +32,7 @@ mod overlap;
 pub mod pause;
 pub mod plan;
 mod report;
+pub mod requests;
 mod reset;
 mod resets;
 pub mod retained;

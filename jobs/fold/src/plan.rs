@@ -12,7 +12,7 @@ pub use crate::intake::{Found, Intake};
 
 /// How far `low_minute` stays behind the store's time: longer than any invocation can run between choosing its minute
 /// and having its put answered (14 minutes, plus the 5 that an answer may be late, which ingest checks).
-const LOW_MINUTE_LAG_MINUTES: i64 = 19;
+pub(crate) const LOW_MINUTE_LAG_MINUTES: i64 = 19;
 
 /// What a fold would do.
 #[derive(Clone, Debug)]

@@ -32,7 +32,7 @@ const SETTLEMENTS_MAX: usize = 1000;
 
 /// Settlements read for the list of objects to skip: the folds of half an hour, one every ten seconds. Beyond it objects
 /// are judged again, which costs their footers.
-const SKIP_SETTLEMENTS_MAX: usize = 180;
+pub(crate) const SKIP_SETTLEMENTS_MAX: usize = 180;
 
 /// A table as a fold goes on from it.
 #[derive(Clone, Debug)]

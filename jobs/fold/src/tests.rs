@@ -47,6 +47,7 @@ mod join;
 mod many;
 mod overlap;
 mod reading;
+mod requests;
 mod resets;
 mod rewinds;
 mod simulated;

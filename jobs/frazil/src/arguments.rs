@@ -3,6 +3,7 @@
 #[cfg(feature = "kafka")]
 mod kafka;
 mod planning;
+mod sizing;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "kafka")]
 pub use kafka::{Backfill, Form, Kafka, Mapping, Produce, Run, Tail, Written};
 pub use planning::{Check, Described, Init, Plan, Schema, Test};
+pub use sizing::{Architecture, Cost, Polling, Size};
 
 /// Kafka topics into Iceberg tables: exactly once, with nothing running in between.
 #[derive(Debug, Parser)]
@@ -90,6 +92,10 @@ pub enum Command {
     Rollback(Rollback),
     /// Goes on after a rollback, by frazil or by another hand
     Recover(Recover),
+    /// Works out what a pipeline costs on AWS, line by line, with every formula
+    Cost(Cost),
+    /// Works out how much a Kafka cluster takes; exit code 3 when it is asked for more than is recommended
+    Size(Size),
     /// Counts the offsets of a topic that was deleted and made again from their own start
     ResetSource(ResetSource),
 }
@@ -122,6 +128,8 @@ impl Command {
             Self::Unpause(_) => "unpause",
             Self::Rollback(_) => "rollback",
             Self::Recover(_) => "recover",
+            Self::Cost(_) => "cost",
+            Self::Size(_) => "size",
             Self::ResetSource(_) => "reset-source",
         }
     }

@@ -8,7 +8,9 @@
 //! [`manners::output::Output`].
 
 pub mod arguments;
+mod brokers;
 mod command;
+mod cost;
 #[cfg(feature = "kafka")]
 mod encoding;
 mod environment;
@@ -166,6 +168,8 @@ fn perform(command: &Command, session: &mut Session<'_>) -> Result<Exit, Failure
         Command::Tail(arguments) => runtime.block_on(command::tail::run(arguments, session)),
         #[cfg(feature = "kafka")]
         Command::Produce(arguments) => runtime.block_on(command::produce::run(arguments, session)),
+        Command::Cost(arguments) => command::cost::run(arguments, session),
+        Command::Size(arguments) => command::size::run(arguments, session),
         Command::ResetSource(arguments) => runtime.block_on(command::rewind::reset(arguments, session)),
         // Planners recurse once per operator of a statement; how many there may be is bounded with this stack in mind.
         Command::Query(arguments) => std::thread::scope(|scope| {

@@ -39,6 +39,8 @@ mod produce;
 mod samples;
 #[path = "manners/schemas.rs"]
 mod schemas;
+#[path = "manners/sizing.rs"]
+mod sizing;
 
 /// A folder to run commands in.
 struct Place {
@@ -200,6 +202,8 @@ fn a_command_line_that_is_not_understood_is_answered_in_the_form_asked_for() {
         "unpause",
         "rollback",
         "recover",
+        "cost",
+        "size",
         "reset-source",
     ];
     for command in commands {

@@ -3,6 +3,7 @@
 #[cfg(feature = "kafka")]
 pub(crate) mod backfill;
 pub(crate) mod check;
+pub(crate) mod cost;
 pub(crate) mod decode;
 pub(crate) mod demo;
 pub(crate) mod fold;
@@ -18,6 +19,7 @@ pub(crate) mod rewind;
 #[cfg(feature = "kafka")]
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod size;
 #[cfg(feature = "kafka")]
 pub(crate) mod tail;
 pub(crate) mod test;

@@ -1,6 +1,7 @@
 //! A table's files behind a storage that fails on a script.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -27,12 +28,13 @@ struct Script {
     inner: Arc<dyn Storage>,
     writes: BTreeMap<u64, Fault>,
     seen: u64,
+    reads: u64,
     dead: bool,
 }
 
 impl Default for Script {
     fn default() -> Self {
-        Self { inner: Arc::new(Local), writes: BTreeMap::new(), seen: 0, dead: false }
+        Self { inner: Arc::new(Local), writes: BTreeMap::new(), seen: 0, reads: 0, dead: false }
     }
 }
 
@@ -70,6 +72,12 @@ impl FaultyStorage {
         self.script().seen
     }
 
+    /// Reads so far: whole files, ranges of them, and looks at their sizes. Each is a request where files are in an object store.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.script().reads
+    }
+
     /// Whether it was killed.
     #[must_use]
     pub fn is_dead(&self) -> bool {
@@ -83,6 +91,10 @@ impl FaultyStorage {
     fn alive(&self) -> Result<Arc<dyn Storage>> {
         let script = self.script();
         if script.dead { Err(killed()) } else { Ok(Arc::clone(&script.inner)) }
+    }
+
+    fn count_read(&self) {
+        self.script().reads += 1;
     }
 
     fn next_write(&self) -> Option<Fault> {
@@ -110,19 +122,23 @@ fn answer(fault: Option<Fault>) -> Result<()> {
 #[typetag::serde(name = "testkit.faulty")]
 impl Storage for FaultyStorage {
     async fn exists(&self, path: &str) -> Result<bool> {
+        self.count_read();
         self.alive()?.exists(path).await
     }
 
     async fn metadata(&self, path: &str) -> Result<FileMetadata> {
+        self.count_read();
         self.alive()?.metadata(path).await
     }
 
     async fn read(&self, path: &str) -> Result<Bytes> {
+        self.count_read();
         self.alive()?.read(path).await
     }
 
     async fn reader(&self, path: &str) -> Result<Box<dyn FileRead>> {
-        self.alive()?.reader(path).await
+        let inner = self.alive()?.reader(path).await?;
+        Ok(Box::new(CountedReader { storage: self.clone(), inner }))
     }
 
     async fn write(&self, path: &str, bs: Bytes) -> Result<()> {
@@ -157,6 +173,19 @@ impl Storage for FaultyStorage {
 
     fn new_output(&self, path: &str) -> Result<OutputFile> {
         Ok(OutputFile::new(Arc::new(self.clone()), path.to_owned()))
+    }
+}
+
+struct CountedReader {
+    storage: FaultyStorage,
+    inner: Box<dyn FileRead>,
+}
+
+#[async_trait]
+impl FileRead for CountedReader {
+    async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        self.storage.count_read();
+        self.inner.read(range).await
     }
 }
 

@@ -27,6 +27,12 @@ impl MemoryCatalog {
         Self { pointers: Arc::default(), warehouse: warehouse.trim_end_matches('/').to_owned(), io, clock, ids }
     }
 
+    /// The same tables, their metadata files read and written another way.
+    #[must_use]
+    pub fn with_io(&self, io: FileIO) -> Self {
+        Self { io, ..self.clone() }
+    }
+
     /// Takes a table out, and leaves its files.
     pub fn forget(&self, table: &TableName) {
         self.pointers.lock().unwrap_or_else(PoisonError::into_inner).remove(table);
