@@ -25,6 +25,7 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use model::secret::Secret;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{Error, Registrar, Source, TEXT_BYTES_MAX, Wanted};
@@ -202,8 +203,8 @@ impl Confluent {
     }
 
     /// A server's words without what it was shown.
-    fn struck(&self, words: &str) -> String {
-        self.shown.iter().fold(words.to_owned(), |words, secret| secret.struck_from(&words))
+    fn struck(&self, words: String) -> String {
+        self.shown.iter().fold(words, |words, secret| secret.struck_from(&words))
     }
 
     fn outage(&self, wanted: &Wanted, message: String) -> Error {
@@ -215,7 +216,7 @@ impl Confluent {
     }
 
     fn garbage(&self, wanted: &Wanted, message: String) -> Error {
-        let message = self.struck(&message);
+        let message = self.struck(message);
         Error::Garbage { registry: self.name.clone(), wanted: wanted.clone(), message }
     }
 }

@@ -195,6 +195,21 @@ async fn credentials_are_sent_and_never_shown() {
     }
 }
 
+#[tokio::test]
+async fn what_a_registry_was_shown_is_not_repeated() {
+    // What stands in the header, and what stands in it.
+    for repeated in ["hunter2secret", "YW5uOmh1bnRlcjJzZWNyZXQ="] {
+        let said = json!({"error_code": 42202, "message": format!("not with {repeated}")}).to_string();
+        let server = Server::start(None, move |_| Answer::Say(422, OWN, said.clone())).await;
+        let settings = Settings {
+            credentials: Some(Credentials::parse(&secret("ann:hunter2secret")).unwrap()),
+            ..Settings::new("sr", format!("http://127.0.0.1:{}", server.port))
+        };
+        let told = Confluent::new(&settings).unwrap().schema(&id(42)).await.unwrap_err().to_string();
+        assert!(told.contains("not with") && !told.contains(repeated), "{told}");
+    }
+}
+
 #[test]
 fn a_url_is_of_a_registry_and_holds_no_credentials() {
     let check = |url: &str, words: &str| {

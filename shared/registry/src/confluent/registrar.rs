@@ -87,6 +87,7 @@ impl Confluent {
     }
 
     fn refused(&self, name: &str, message: String) -> Error {
+        let message = self.struck(message);
         Error::Refused { registry: self.name.clone(), name: name.to_owned(), message }
     }
 }
