@@ -29,15 +29,20 @@ pub(crate) struct Role {
 
 /// The permissions of a pipeline; none where nothing of its environment is on AWS.
 pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permissions> {
-    let store = bucket(&environment.store);
-    let warehouse = environment.warehouse.as_ref().and_then(bucket);
+    let msk = Msk::of(environment);
+    let partition = partition(environment, msk.as_ref());
+    let store = bucket(&environment.store, partition);
+    let warehouse = environment.warehouse.as_ref().and_then(|warehouse| bucket(warehouse, partition));
     let table_bucket = match &environment.catalog {
         Catalog::S3Tables { bucket_arn, .. } => Some(bucket_arn),
         _ => None,
     };
-    let msk = Msk::of(environment);
-    let registries = registries(pipeline, environment);
-    let is_elsewhere = store.is_none() && warehouse.is_none() && table_bucket.is_none();
+    let glue = match &environment.catalog {
+        Catalog::Glue { region } => Some(region.as_deref().unwrap_or("*")),
+        _ => None,
+    };
+    let registries = registries(pipeline, environment, partition);
+    let is_elsewhere = store.is_none() && warehouse.is_none() && table_bucket.is_none() && glue.is_none();
     if is_elsewhere && msk.is_none() && registries.is_empty() {
         return None;
     }
@@ -73,6 +78,11 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
         maintain.push(warehouse.list("ListTable"));
         maintain.push(warehouse.allow("ReadTable", &["s3:GetObject"], &[table]));
     }
+    if let Some(region) = glue {
+        let [make, write, read] = entries_in(partition, region, &namespace, &table_name);
+        fold.extend([make, write]);
+        maintain.push(read);
+    }
     if let Some(arn) = table_bucket {
         let [make, write, read] = tables_in(arn, &namespace, &table_name);
         fold.extend([make, write]);
@@ -97,7 +107,7 @@ pub(crate) fn of(pipeline: &Pipeline, environment: &Environment) -> Option<Permi
 
 /// What reading the pipeline's schemas in Glue takes, of each registry. The account and, where it is not said, the region are those
 /// that the function runs in; a role says what its own account allows.
-fn registries(pipeline: &Pipeline, environment: &Environment) -> Vec<Value> {
+fn registries(pipeline: &Pipeline, environment: &Environment, partition: &str) -> Vec<Value> {
     let named = ingest::registries_of(pipeline, environment).unwrap_or_default();
     let statement = |(name, settings): (&str, &Registry)| {
         let Registry::Glue { registry_name, region, assume_role, .. } = settings else { return None };
@@ -108,7 +118,7 @@ fn registries(pipeline: &Pipeline, environment: &Environment) -> Vec<Value> {
             None => {
                 let region = region.as_deref().unwrap_or("*");
                 let registry = registry_name.as_deref().unwrap_or("*");
-                let arn = |what: &str| format!("arn:aws:glue:{region}:*:{what}");
+                let arn = |what: &str| format!("arn:{partition}:glue:{region}:*:{what}");
                 let resources = vec![arn(&format!("registry/{registry}")), arn(&format!("schema/{registry}/*"))];
                 (format!("ReadSchemas{name}"), "glue:GetSchemaVersion", resources)
             }
@@ -116,6 +126,46 @@ fn registries(pipeline: &Pipeline, environment: &Environment) -> Vec<Value> {
         Some(json!({ "Sid": sid, "Effect": "Allow", "Action": [action], "Resource": resources }))
     };
     named.into_iter().filter_map(statement).collect()
+}
+
+/// What making, writing and reading entries of Glue's catalog takes: of each the catalog, the database and the table are asked. The account is the
+/// one that runs them.
+fn entries_in(partition: &str, region: &str, namespace: &str, name: &str) -> [Value; 3] {
+    let arn = |what: String| format!("arn:{partition}:glue:{region}:*:{what}");
+    let resources =
+        ["catalog".to_owned(), format!("database/{namespace}"), format!("table/{namespace}/{name}")].map(arn);
+    let allow = |sid: &str, actions: &[&str]| json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources });
+    [
+        allow("MakeTableEntry", &["glue:GetDatabase", "glue:CreateDatabase", "glue:CreateTable"]),
+        allow("SwapTableEntry", &["glue:GetTable", "glue:UpdateTable"]),
+        allow("ReadTableEntry", &["glue:GetTable"]),
+    ]
+}
+
+/// Which of AWS's partitions everything is in: ARNs of another one would name nothing. Told from whatever names a region.
+fn partition(environment: &Environment, msk: Option<&Msk>) -> &'static str {
+    let catalog = match &environment.catalog {
+        Catalog::Glue { region } => region.as_deref(),
+        Catalog::S3Tables { region, .. } => Some(region.as_str()),
+        _ => None,
+    };
+    let registries = environment.registries.values().filter_map(|settings| match settings {
+        Registry::Glue { region, .. } => region.as_deref(),
+        _ => None,
+    });
+    let region = catalog.or_else(|| msk.map(|msk| msk.region.as_str())).or_else(|| registries.into_iter().next());
+    region.map_or("aws", partition_of)
+}
+
+fn partition_of(region: &str) -> &'static str {
+    const OTHERS: [(&str, &str); 5] = [
+        ("cn-", "aws-cn"),
+        ("us-gov-", "aws-us-gov"),
+        ("us-iso-", "aws-iso"),
+        ("us-isob-", "aws-iso-b"),
+        ("eusc-", "aws-eusc"),
+    ];
+    OTHERS.iter().find(|(begins, _)| region.starts_with(begins)).map_or("aws", |(_, partition)| partition)
 }
 
 /// What making, writing and reading tables of a table bucket takes. A table's ARN ends in an id that nobody knows before it is made: its
@@ -147,16 +197,17 @@ fn any_of(parts: &[Part]) -> String {
 
 /// A bucket and what keys in it begin with, ending in a slash unless empty.
 struct Bucket {
+    partition: &'static str,
     name: String,
     prefix: String,
 }
 
-fn bucket(location: &Location) -> Option<Bucket> {
+fn bucket(location: &Location, partition: &'static str) -> Option<Bucket> {
     match location {
         Location::File(_) => None,
         Location::S3 { bucket, prefix } => {
             let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-            Some(Bucket { name: bucket.clone(), prefix })
+            Some(Bucket { partition, name: bucket.clone(), prefix })
         }
     }
 }
@@ -164,21 +215,20 @@ fn bucket(location: &Location) -> Option<Bucket> {
 impl Bucket {
     fn allow(&self, sid: &str, actions: &[&str], keys: &[String]) -> Value {
         let resources: Vec<String> =
-            keys.iter().map(|key| format!("arn:aws:s3:::{}/{}{key}", self.name, self.prefix)).collect();
+            keys.iter().map(|key| format!("arn:{}:s3:::{}/{}{key}", self.partition, self.name, self.prefix)).collect();
         json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources })
     }
 
     /// Without it a key that is not there can't be told from one that may not be read. A condition on prefixes would not do:
     /// what reads one key names none.
     fn list(&self, sid: &str) -> Value {
-        let resources = [format!("arn:aws:s3:::{}", self.name)];
+        let resources = [format!("arn:{}:s3:::{}", self.partition, self.name)];
         json!({ "Sid": sid, "Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": resources })
     }
 }
 
 /// An MSK cluster, as far as its brokers' names tell.
 struct Msk {
-    partition: &'static str,
     region: String,
     /// Whether clients log in with IAM.
     iam: bool,
@@ -190,12 +240,10 @@ impl Msk {
         let (host, port) = servers.split(',').next()?.trim().rsplit_once(':')?;
         let (_, rest) = host.split_once(".kafka.").or_else(|| host.split_once(".kafka-serverless."))?;
         let (region, domain) = rest.split_once('.')?;
-        let partition = match domain {
-            "amazonaws.com" => "aws",
-            "amazonaws.com.cn" => "aws-cn",
-            _ => return None,
-        };
-        Some(Self { partition, region: region.to_owned(), iam: IAM_PORTS.contains(&port) })
+        if !matches!(domain, "amazonaws.com" | "amazonaws.com.cn") {
+            return None;
+        }
+        Some(Self { region: region.to_owned(), iam: IAM_PORTS.contains(&port) })
     }
 
     /// The cluster's name, its UUID and the account are not in its brokers' names.
@@ -203,7 +251,7 @@ impl Msk {
         if !self.iam {
             return Vec::new();
         }
-        let arn = |what: &str| format!("arn:{}:kafka:{}:*:{what}", self.partition, self.region);
+        let arn = |what: &str| format!("arn:{}:kafka:{}:*:{what}", partition_of(&self.region), self.region);
         let allow = |sid: &str, actions: &[&str], resources: Vec<String>| json!({ "Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources });
         vec![
             allow(
@@ -295,6 +343,22 @@ mod tests {
             "s3:ListBucket arn:aws:s3:::acme",
         ] {
             assert!(fold.iter().any(|l| l == line), "{line}: {fold:#?}");
+        }
+        // Entries of Glue's catalog, in whichever partition its region is.
+        for (region, partition) in [("eu-west-1", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")] {
+            let toml = format!("store = \"s3://acme/frazil\"\nwarehouse = \"s3://lake\"\ncatalog = \"glue:{region}\"");
+            let all = permissions(&toml).unwrap();
+            let fold = actions(&all["fold"]);
+            for line in [
+                format!("glue:CreateTable arn:{partition}:glue:{region}:*:table/db/t"),
+                format!("glue:UpdateTable arn:{partition}:glue:{region}:*:catalog"),
+                format!("s3:PutObject arn:{partition}:s3:::lake/db/t/*"),
+            ] {
+                assert!(fold.contains(&line), "{line}: {fold:#?}");
+            }
+            let maintain = actions(&all["maintain"]);
+            assert!(maintain.contains(&format!("glue:GetTable arn:{partition}:glue:{region}:*:database/db")));
+            assert!(!maintain.iter().any(|line| line.starts_with("glue:Update")), "{maintain:#?}");
         }
         // Tables of S3 Tables are under nobody's prefix.
         let arn = "arn:aws:s3tables:eu-west-1:111122223333:bucket/lake";
