@@ -38,7 +38,8 @@ def main() -> None:
         if args.catalog == "glue":
             catalog = GlueCatalog("glue", **properties)
         elif args.catalog.startswith("rest:"):
-            catalog = RestCatalog("rest", uri=args.catalog.removeprefix("rest:"))
+            files = {name: value for name, value in properties.items() if name.startswith("s3.")}
+            catalog = RestCatalog("rest", uri=args.catalog.removeprefix("rest:"), **files)
         else:
             catalog = SqlCatalog("frazil", uri=f"sqlite:///{pathlib.Path(args.catalog).resolve()}", **properties)
         table = catalog.load_table(args.table)

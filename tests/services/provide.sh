@@ -165,11 +165,12 @@ need_rest() {
     -DincludeScope=runtime </dev/null >&2 && cp "$ROOT/tests/services/rest/pom.xml" "$REST_JARS/.pins"
 }
 
-# start_rest DIR: starts it on a free loopback port, its tables in DIR; sets REST_PID, which stop_rest ends, and REST_ENDPOINT.
+# start_rest DIR [WAREHOUSE NAME=VALUE...]: starts it on a free loopback port, its tables in DIR, or in the warehouse, which these properties of
+# the catalog lead to; sets REST_PID, which stop_rest ends, and REST_ENDPOINT.
 start_rest() {
-  local dir=$1
+  local dir=$1 warehouse=${2:-file://$1/warehouse}
   mkdir -p "$dir/warehouse" && rm -f "$dir/endpoint" || return 1
-  java -Xmx512m -cp "$REST_JARS/*" "$ROOT/tests/services/rest/RestCatalog.java" "$dir/endpoint" "file://$dir/warehouse" "$dir/rest.db" \
+  java -Xmx512m -cp "$REST_JARS/*" "$ROOT/tests/services/rest/RestCatalog.java" "$dir/endpoint" "$warehouse" "$dir/rest.db" "${@:3}" \
     </dev/null >"$dir/log" 2>&1 &
   REST_PID=$!
   served "$dir" "$REST_PID" 60 "REST catalog" && REST_ENDPOINT=$ENDPOINT
