@@ -4,14 +4,13 @@ spark_merge.py --rows N --jars JAR,... FOLDER
 
 FOLDER holds the catalog (SQLite) and its one table, which has the key `employee_id`. The rows are some of the table's own, at random, with
 another name; they lie in Parquet files before anything is measured. The statement runs for merge-on-read and for copy-on-write,
-each twice: what is told is the second run, of a session that has done it all before. The catalog is put back after each, so that
-every statement meets the table as it was made. Prints one JSON document.
+each twice: what is told is the second run, of a session that has done it all before. The catalog names the table's first metadata again after
+each, so that every statement meets the table as it was made, which is checked. Prints one JSON document.
 """
 
 import argparse
 import json
 import pathlib
-import shutil
 import sqlite3
 import sys
 import time
@@ -21,10 +20,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "interop"))
 from spark.session import session
 
 
-def table_of(catalog: pathlib.Path) -> str:
-    with sqlite3.connect(catalog) as reader:
-        ((namespace, name),) = reader.execute("SELECT table_namespace, table_name FROM iceberg_tables").fetchall()
-    return f"frazil.{namespace}.{name}"
+class Entry:
+    """The table's, in the catalog: what it names at first."""
+
+    def __init__(self, catalog: pathlib.Path):
+        self.catalog = catalog
+        with sqlite3.connect(catalog) as reader:
+            ((namespace, name, *self.made),) = reader.execute(
+                "SELECT table_namespace, table_name, metadata_location, previous_metadata_location FROM iceberg_tables"
+            ).fetchall()
+        self.table = f"frazil.{namespace}.{name}"
+
+    def put_back(self) -> None:
+        with sqlite3.connect(self.catalog, timeout=60) as writer:
+            writer.execute("UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?", self.made)
 
 
 def main() -> None:
@@ -35,8 +44,8 @@ def main() -> None:
     args = parser.parse_args()
     from pyspark.sql.functions import lit
 
-    catalog, saved = args.folder / "catalog.db", args.folder / "catalog.as-made.db"
-    shutil.copy(catalog, saved)
+    catalog = args.folder / "catalog.db"
+    entry = Entry(catalog)
     spark = session(
         args.jars,
         **{
@@ -49,7 +58,7 @@ def main() -> None:
             "spark.sql.catalog.frazil.cache-enabled": "false",
         },
     )
-    table = table_of(catalog)
+    table = entry.table
     source = str(args.folder / "source")
     rows = spark.table(table)
     of = rows.count()
@@ -58,8 +67,14 @@ def main() -> None:
     spark.read.parquet(source).createOrReplaceTempView("source")
     count = spark.table("source").count()
     seconds = {}
+
+    def merged() -> int:
+        return spark.table(table).where("name = 'merged'").count()
+
     for mode in ("merge-on-read", "copy-on-write"):
         for _ in range(2):
+            if merged() != 0:
+                raise SystemExit("the table is not as it was made")
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.merge.mode' = '{mode}')")
             started = time.monotonic()
             spark.sql(
@@ -67,10 +82,9 @@ def main() -> None:
                 "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
             )
             seconds[mode] = time.monotonic() - started
-            merged = spark.table(table).where("name = 'merged'").count()
-            if (merged, spark.table(table).count()) != (count, of):
-                raise SystemExit(f"{mode}: {merged} of {count} rows were merged")
-            shutil.copy(saved, catalog)
+            if (merged(), spark.table(table).count()) != (count, of):
+                raise SystemExit(f"{mode}: {merged()} of {count} rows were merged")
+            entry.put_back()
     print(json.dumps({"rows": count, "rows_in_table": of, "seconds": seconds, "version": spark.version}))
 
 
