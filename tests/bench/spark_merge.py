@@ -54,6 +54,9 @@ def main() -> None:
             "spark.sql.catalog.frazil": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.frazil.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
             "spark.sql.catalog.frazil.uri": f"jdbc:sqlite:{catalog}",
+            "spark.sql.catalog.frazil.jdbc.busy_timeout": "30000",
+            # Its look for the catalog's tables would keep a lock on the file.
+            "spark.sql.catalog.frazil.jdbc.init-catalog-tables": "false",
             "spark.sql.catalog.frazil.warehouse": f"file://{args.folder}/warehouse",
             "spark.sql.catalog.frazil.cache-enabled": "false",
         },
