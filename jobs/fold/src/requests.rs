@@ -9,7 +9,7 @@ use crate::plan::LOW_MINUTE_LAG_MINUTES;
 use crate::state::SKIP_SETTLEMENTS_MAX;
 
 /// Keys of a page of S3's.
-const PAGE_OBJECTS: f64 = 1000.0;
+pub const PAGE_OBJECTS: f64 = 1000.0;
 /// Manifests of a table are put together once there are so many, unless its properties say otherwise: each was written by one
 /// commit and is read once more.
 const MANIFESTS_TO_MERGE: f64 = 100.0;

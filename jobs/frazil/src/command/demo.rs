@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::Session;
 use crate::arguments::{Demo, Mode};
 use crate::command::{fold::failed as fold_failed, ingest::failed as ingest_failed};
+use crate::cost::figures;
 use crate::environment;
 use crate::generator::{Generator, Options, START_MS};
 use crate::manners::exit::Exit;
@@ -425,15 +426,7 @@ PyIceberg:
 
 /// A count with its thousands apart.
 fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    figures::grouped(&count.to_string())
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ fn grouped_cents(value: f64) -> String {
 }
 
 /// Digits with their thousands apart.
-fn grouped(digits: &str) -> String {
+pub(crate) fn grouped(digits: &str) -> String {
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", digits),

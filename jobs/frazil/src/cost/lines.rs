@@ -1,6 +1,6 @@
 //! The lines: how many of everything there are in a month, and how that comes about.
 
-use fold::requests::{self, Work};
+use fold::requests::{self, PAGE_OBJECTS, Work};
 
 use super::figures::{dollars, figure};
 use super::inputs::{
@@ -16,8 +16,6 @@ const GB: f64 = 1e9;
 const GB_MB: f64 = 1024.0;
 /// A file of more bytes goes in parts of so many: a PUT each, one before and one after.
 const PART_BYTES: f64 = 8.0 * 1024.0 * 1024.0;
-/// Keys of a page of S3's.
-const PAGE_OBJECTS: f64 = 1000.0;
 /// What one event poller unit carries, in bytes a second and in pollers.
 const EPU_BYTES_PER_SECOND: f64 = 20e6;
 const EPU_POLLERS: f64 = 10.0;

@@ -9,6 +9,7 @@ use aws_sdk_glue::types::{Compatibility, DataFormat, RegistryId, SchemaVersionSt
 use registry::{Error, Kind, Naming, Reference, Registered, Registrar, Wanted};
 
 use super::{GlueSchemas, NOT_THERE, WORDS_MAX};
+use crate::refusal::words as words_of;
 
 /// How often it is looked whether a version that is checked against those before it has become available, and how long between.
 const LOOKS: u32 = 20;
@@ -31,7 +32,7 @@ impl GlueSchemas {
                 | NOT_THERE),
             ) = refusal.err().code()
         {
-            let words: String = refusal.err().message().unwrap_or_default().chars().take(WORDS_MAX).collect();
+            let words = words_of(code, refusal.err().message(), WORDS_MAX);
             return self.refused(name, format!("{code}: {words}"));
         }
         self.failed(&Wanted::Latest(name.to_owned()), error)
